@@ -39,7 +39,7 @@ static void print_plan(const struct cn_plan *plan)
 static struct cn_deploy_input input_of(const struct cn_deployer *deployer, struct cn_disk *disk)
 {
     return (struct cn_deploy_input){deployer->projects, deployer->project_count,
-                                    &deployer->options.wishes, disk};
+                                    &deployer->options.wishes, disk, NULL};
 }
 
 /* Prints what would be done. 0 if it could be done. */
@@ -87,7 +87,7 @@ static int apply(const struct cn_deployer *deployer, struct cn_data *data, struc
     int rc = cn_deploy_classes(&input, false, data->shards, &classes, &pending, err);
     if (rc == 0) {
         cn_classes_fini(&classes);
-        rc = cn_deploy_classes_commit(data->disk, &pending, err);
+        rc = cn_deploy_classes_commit(data->disk, NULL, &pending, err);
     }
     cn_buf_fini(&pending);
     return rc;

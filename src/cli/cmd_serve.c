@@ -17,14 +17,6 @@ static int run(const struct cn_args *args, bool development)
                         "deploy --server URL` takes the project to a server\n");
         return 2;
     }
-    if (options.cluster || options.node || options.peer) {
-        fprintf(stderr,
-                "cairn: --cluster: this version serves from one machine. Its stores can be "
-                "replicated and taken over by other nodes (`make cluster-test` shows it), but "
-                "requests do not find their objects on other nodes yet; serve without --cluster, "
-                "--node and --peer\n");
-        return 2;
-    }
     options.guest = &cn_javascript;
     options.deploy.paths = args->rest;
     options.deploy.path_count = args->rest_count;
@@ -50,7 +42,7 @@ static int run_dev(const struct cn_args *args)
 
 /* Those of dev alone, of both, of serve alone. */
 #define DEV_ALONE 7
-#define SERVE_ALONE 6
+#define SERVE_ALONE 7
 static const struct cn_option flags[] = {
     {"local", 0, NULL, NULL, "accepted: workers and data are always this machine's", AT(ignored),
      0},
@@ -88,9 +80,13 @@ static const struct cn_option flags[] = {
      "give up other files, programs and most of the kernel after start", AT(sandbox), 0},
     {"sandbox-write", 0, "DIR[:DIR]", "CAIRN_SANDBOX_WRITE",
      "folders that it may still write to, for backups", AT(sandbox_write), 0},
-    {"cluster", 0, "URL", "CAIRN_CLUSTER", "refused, with the reason", AT(cluster), 0},
-    {"node", 0, "NAME", "CAIRN_NODE", "the same", AT(node), 0},
-    {"peer", 0, "HOST:PORT", "CAIRN_PEER", "the same", AT(peer), 0},
+    {"cluster", 0, "URL", "CAIRN_CLUSTER",
+     "be a node of the cluster in this PostgreSQL (postgresql://...): docs/cluster.md", AT(cluster),
+     0},
+    {"node", 0, "NAME", "CAIRN_NODE", "its name, which no other node has", AT(node), 0},
+    {"peer", 0, "HOST:PORT", "CAIRN_PEER", "where the other nodes reach it", AT(peer), 0},
+    {"allow-async", 0, NULL, "CAIRN_ALLOW_ASYNC",
+     "serve on a PostgreSQL that may lose what was acknowledged", AT(allow_async), 0},
 };
 
 const struct cn_command cn_cmd_serve = {

@@ -59,7 +59,7 @@ static void on_up(void *data, uint64_t link, const struct cn_engine_pg_info *inf
         if (flaws & bit) {
             snprintf(question->why, sizeof(question->why), "%s",
                      cn_engine_flaw_text((enum cn_engine_flaw)bit));
-            end(question, CN_EDENIED);
+            end(question, bit == CN_ENGINE_OTHER_MAJOR ? CN_EVERSION : CN_EDENIED);
             return;
         }
     cn_engine_pg_ask(question->engine, link, question->sql, question->values, question->count);
@@ -107,17 +107,19 @@ int cn_book_ask(const struct cn_book *book, const char *sql, const char *const *
         .cluster = book->cluster,
         .allow_flaws = book->allow_flaws,
         .existing = book->existing,
+        .shard_count = book->shard_count,
+        .replicas = book->replicas,
         .hooks = {&question, on_up, on_down, on_answer, on_hint, NULL, NULL, on_told}};
     int rc = cn_engine_pg_new(&question.loop, &config, &question.engine, err);
     if (rc == 0) {
         uv_timer_init(&question.loop, &question.timer);
-        question.end_ms = uv_now(&question.loop) + (book->timeout_ms ? book->timeout_ms
-                                                                     : TIMEOUT_MS);
+        question.end_ms =
+            uv_now(&question.loop) + (book->timeout_ms ? book->timeout_ms : TIMEOUT_MS);
         uv_timer_start(&question.timer, on_time, 0, 0);
         uv_run(&question.loop, UV_RUN_DEFAULT);
-        rc = question.rc < 0 ? cn_err_set(err, question.rc, "the engine of the cluster: %s",
-                                          question.why)
-                             : question.rc;
+        rc = question.rc < 0
+                 ? cn_err_set(err, question.rc, "the engine of the cluster: %s", question.why)
+                 : question.rc;
     }
     CN_ASSERT(uv_loop_close(&question.loop) == 0);
     return rc;

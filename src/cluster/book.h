@@ -27,11 +27,12 @@ struct cn_err;
 
 struct cn_book {
     const char *conninfo;
-    const char *node;     /* shown in the engine's list of connections */
-    const char *cluster;  /* G4: its id; NULL: whichever it is */
-    unsigned allow_flaws; /* C11 */
-    unsigned timeout_ms;  /* 0: 10 s */
-    bool existing;        /* no tables are made: cluster/engine_pg.h */
+    const char *node;               /* shown in the engine's list of connections */
+    const char *cluster;            /* G4: its id; NULL: whichever it is */
+    unsigned allow_flaws;           /* C11 */
+    unsigned timeout_ms;            /* 0: 10 s */
+    unsigned shard_count, replicas; /* of a cluster that it makes: cluster/engine_pg.h */
+    bool existing;                  /* no tables are made: cluster/engine_pg.h */
 };
 
 /* The number of a name; made if it is new. */
@@ -49,7 +50,8 @@ int cn_book_keep(const struct cn_book *book, const char *name, const char *text,
                  struct cn_err *err);
 
 /* Any other question: SQL that is one text. Appends it; 1, or 0 if it is NULL. CN_ETIMEOUT: with
- * what the engine last said, or that it did not answer; CN_EDENIED: C11. */
+ * what the engine last said, or that it did not answer; CN_EDENIED: C11; CN_EVERSION: its tables
+ * are of another major version. */
 int cn_book_ask(const struct cn_book *book, const char *sql, const char *const *values,
                 size_t count, struct cn_buf *text, struct cn_err *err);
 

@@ -62,7 +62,7 @@ struct cn_engine_pg_answer {
     struct cn_engine_pg_node nodes[CN_CLUSTER_NODES_MAX];
     size_t node_count;
     bool told_nodes;
-    bool told; /* a question has a text, in `words` */
+    bool told;             /* a question has a text, in `words` */
     struct cn_buf words;   /* of nodes, or of a question */
     struct cn_buf body;    /* of READ */
     struct cn_buf records; /* of struct cn_engine_record */

@@ -402,7 +402,9 @@ static void meet(struct cn_host *host, const struct cn_engine_pg_info *info)
     unsigned flaws = info->link.flaws & ~host->config.allow_flaws;
     for (unsigned bit = 1; flaws && bit <= CN_ENGINE_OTHER_MAJOR; bit <<= 1)
         if (flaws & bit) {
-            cn_err_set(&err, CN_EDENIED, "the engine would lose data: %s",
+            bool other = bit == CN_ENGINE_OTHER_MAJOR;
+            cn_err_set(&err, other ? CN_EVERSION : CN_EDENIED, "the engine %s: %s",
+                       other ? "is of no use to this version" : "would lose data",
                        cn_engine_flaw_text((enum cn_engine_flaw)bit));
             cn_host_fail(host, &err);
             return;
@@ -483,6 +485,8 @@ static void on_nodes(void *data, const struct cn_engine_pg_node *nodes, size_t c
         host->nodes[host->node_count].disk = nodes[i].disk;
         snprintf(host->nodes[host->node_count].name, sizeof(host->nodes[0].name), "%s",
                  nodes[i].node);
+        snprintf(host->nodes[host->node_count].address, sizeof(host->nodes[0].address), "%s",
+                 nodes[i].address);
         host->node_count++;
     }
     pthread_mutex_unlock(&host->status_lock);
@@ -700,6 +704,31 @@ bool cn_host_name(struct cn_host *host, uint64_t disk, char name[CN_ENGINE_PG_NO
     return found;
 }
 
+bool cn_host_address(struct cn_host *host, uint64_t disk,
+                     char address[CN_ENGINE_PG_ADDRESS_MAX + 1])
+{
+    bool found = false;
+    pthread_mutex_lock(&host->status_lock);
+    for (unsigned i = 0; i < host->node_count && !found; i++) {
+        found = host->nodes[i].disk == disk;
+        if (found)
+            memcpy(address, host->nodes[i].address, sizeof(host->nodes[i].address));
+    }
+    pthread_mutex_unlock(&host->status_lock);
+    return found;
+}
+
+uint64_t cn_host_twin(struct cn_host *host)
+{
+    uint64_t twin = 0;
+    pthread_mutex_lock(&host->status_lock);
+    for (unsigned i = 0; i < host->node_count && !twin; i++)
+        if (host->nodes[i].disk != host->config.disk && !strcmp(host->nodes[i].name, host->node))
+            twin = host->nodes[i].disk;
+    pthread_mutex_unlock(&host->status_lock);
+    return twin;
+}
+
 void cn_host_status(struct cn_host *host, struct cn_host_status *status)
 {
     pthread_mutex_lock(&host->status_lock);
@@ -847,6 +876,7 @@ int cn_host_new(const struct cn_host_config *config, struct cn_host **result, st
                           CN_ENGINE_PG_NODE_MAX);
     struct cn_host *host = CN_NEW(struct cn_host);
     host->config = *config;
+    snprintf(host->node, sizeof(host->node), "%s", config->node);
     set_defaults(&host->config);
     cn_loop_init(&host->loop);
     struct cn_engine_pg_config engine = {

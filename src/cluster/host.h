@@ -218,6 +218,13 @@ struct cn_host_owner cn_host_owner(struct cn_host *host, uint32_t shard);
 /* The name of the node that has the disk. False: none of that disk is live. Any thread. */
 bool cn_host_name(struct cn_host *host, uint64_t disk, char name[CN_ENGINE_PG_NODE_MAX + 1]);
 
+/* The same of its address. */
+bool cn_host_address(struct cn_host *host, uint64_t disk,
+                     char address[CN_ENGINE_PG_ADDRESS_MAX + 1]);
+
+/* Another disk with a live session and the name of this node, as far as is known; 0: none. */
+uint64_t cn_host_twin(struct cn_host *host);
+
 /* By an operator; any thread, waits for the host's. CN_ENOTFOUND, CN_EOVERLOADED: not now. */
 int cn_host_move(struct cn_host *host, uint32_t shard, const char *node, struct cn_err *err);
 

@@ -136,11 +136,12 @@ struct cn_host {
     pthread_t workers[CN_HOST_WORKERS_MAX];
     unsigned worker_count;
 
+    char node[CN_ENGINE_PG_NODE_MAX + 1]; /* its name */
     pthread_mutex_t status_lock;
     struct cn_host_status status; /* guarded by it */
     struct {
         uint64_t disk;
-        char name[CN_ENGINE_PG_NODE_MAX + 1];
+        char name[CN_ENGINE_PG_NODE_MAX + 1], address[CN_ENGINE_PG_ADDRESS_MAX + 1];
     } nodes[CN_CLUSTER_NODES_MAX];
     unsigned node_count;
 };

@@ -172,26 +172,36 @@ static struct cn_namespace *add_namespace(struct cn_node *node, uint32_t id, con
     return ns;
 }
 
-int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **out,
-                      struct cn_err *err)
+/* With the lock held. */
+static struct cn_namespace *find_named(struct cn_node *node, const char *name)
 {
-    int rc = 0;
-    pthread_mutex_lock(&node->lock);
     CN_LIST_FOREACH(&node->namespaces, link)
     {
         struct cn_namespace *ns = CN_CONTAINER_OF(link, struct cn_namespace, link);
-        if (strcmp(ns->name, name) == 0) {
-            *out = ns;
-            goto unlock;
-        }
+        if (strcmp(ns->name, name) == 0)
+            return ns;
     }
+    return NULL;
+}
+
+int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **out,
+                      struct cn_err *err)
+{
     uint32_t id;
-    rc = cn_shards_number(node->options.shards, name, &id, err);
-    if (rc == 0)
-        *out = add_namespace(node, id, name);
-unlock:
+    pthread_mutex_lock(&node->lock);
+    *out = find_named(node, name);
     pthread_mutex_unlock(&node->lock);
-    return rc;
+    if (*out)
+        return 0;
+    int rc = cn_shards_number(node->options.shards, name, &id, err); /* may take its time */
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&node->lock);
+    *out = find_named(node, name);
+    if (!*out)
+        *out = add_namespace(node, id, name);
+    pthread_mutex_unlock(&node->lock);
+    return 0;
 }
 
 /* Numbers that come from elsewhere are taken as they are. */

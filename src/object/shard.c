@@ -114,8 +114,10 @@ int cn_shards_single(struct cn_store *store, struct cn_history *history, struct 
 void cn_shards_on_close(struct cn_shards *shards, void (*closed)(void *data, unsigned index),
                         void *data)
 {
+    pthread_mutex_lock(&shards->lock);
     shards->closed = closed;
     shards->closed_data = data;
+    pthread_mutex_unlock(&shards->lock);
 }
 
 unsigned cn_shards_count(const struct cn_shards *shards)
@@ -285,6 +287,16 @@ void cn_shards_close(struct cn_shards *shards, unsigned index, cn_shard_done don
     change_to(shards, index, CN_SHARD_CLOSING, done, data);
 }
 
+void cn_shards_wake(struct cn_shards *shards)
+{
+    pthread_mutex_lock(&shards->lock);
+    for (unsigned i = 0; i < shards->options.count; i++) {
+        if (shards->shards[i].store)
+            cn_store_wake(shards->shards[i].store);
+    }
+    pthread_mutex_unlock(&shards->lock);
+}
+
 /* --- other threads --------------------------------------------------------------------------- */
 
 struct cn_shard *cn_shards_hold_index(struct cn_shards *shards, unsigned index)
@@ -343,6 +355,15 @@ int cn_shards_number(struct cn_shards *shards, const char *name, uint32_t *names
     int rc = cn_store_namespace(only->store, name, namespace_id, err);
     cn_shard_release(only);
     return rc;
+}
+
+int cn_shards_named(struct cn_shards *shards, uint32_t namespace_id, const char *name,
+                    struct cn_err *err)
+{
+    CN_ASSERT(shards->options.number);
+    return shards->options.named
+               ? shards->options.named(shards->options.data, namespace_id, name, err)
+               : 0;
 }
 
 /* --- lanes ----------------------------------------------------------------------------------- */

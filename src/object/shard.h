@@ -85,6 +85,8 @@ struct cn_shards;
 #define CN_SHARD_COUNT_MAX 65536
 /* What a caller is told. */
 #define CN_SHARD_AWAY "this node does not answer for the object at the moment; try again"
+/* In such a text: behind it are the name and the address of the node that does, then ')'. */
+#define CN_SHARD_OWNER "cairn-owner: "
 
 enum cn_shard_state {
     CN_SHARD_CLOSED,
@@ -105,6 +107,9 @@ struct cn_shards_options {
      * durable when it returns. Any thread that may block. NULL: the store of the only shard gives
      * them out. */
     int (*number)(void *data, const char *name, uint32_t *namespace_id, struct cn_err *err);
+    /* A number has this name from now on, here and on every node (K2 of server/classes.h). Any
+     * thread that may block. NULL: nobody is told. */
+    int (*named)(void *data, uint32_t namespace_id, const char *name, struct cn_err *err);
     /* Whether the node may take events of this shard now: its lease. On lanes, for every call; must
      * not block. NULL: always. */
     bool (*may_take)(void *data, unsigned index);
@@ -148,6 +153,9 @@ void cn_shards_resume(struct cn_shards *shards, unsigned index, cn_shard_done do
 /* From every state but CLOSED and CLOSING, where `done` is told as above. It is always reached. */
 void cn_shards_close(struct cn_shards *shards, unsigned index, cn_shard_done done, void *data);
 
+/* What may be taken or leave has become more, in all of them (cn_store_wake()). */
+void cn_shards_wake(struct cn_shards *shards);
+
 /* --- other threads --------------------------------------------------------------------------- */
 
 /* A shard as those see it who hold it. */
@@ -186,6 +194,9 @@ void cn_shard_hold_more(struct cn_shard *shard);
 /* The number of a namespace, as the set's option says. Blocks. */
 int cn_shards_number(struct cn_shards *shards, const char *name, uint32_t *namespace_id,
                      struct cn_err *err);
+/* A number that came from elsewhere has another name. Blocks. */
+int cn_shards_named(struct cn_shards *shards, uint32_t namespace_id, const char *name,
+                    struct cn_err *err);
 /* Whether numbers come from elsewhere: then a store has to be told the name of a number before it
  * is used there (cn_store_namespace_learn()). */
 bool cn_shards_numbered(const struct cn_shards *shards);

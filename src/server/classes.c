@@ -340,6 +340,12 @@ int cn_classes_settle(const struct cn_classes *classes, struct cn_shards *shards
                       struct cn_err *err)
 {
     int rc = 0;
+    for (size_t i = 0; i < classes->entry_count && cn_shards_numbered(shards) && rc == 0; i++) {
+        char *name = name_of(&classes->entries[i]);
+        if (classes->entries[i].ns >= 0)
+            rc = cn_shards_named(shards, (uint32_t)classes->entries[i].ns, name, err);
+        cn_free(name);
+    }
     for (unsigned i = 0; i < cn_shards_count(shards) && rc == 0; i++) {
         struct cn_shard *shard = cn_shards_hold_index(shards, i);
         if (!shard)

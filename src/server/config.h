@@ -151,6 +151,11 @@ struct cn_config_server {
         int64_t days;
     } analytics; /* 0: the default */
     struct {
+        const char *url, *node, *peer; /* NULL: not given */
+        int64_t shards, replicas;      /* of a cluster that is made; 0: the default */
+        bool allow_async;
+    } cluster; /* server/cluster.h; url NULL: none */
+    struct {
         const char *endpoint;
         const struct cn_confnode *headers; /* a table of strings, or NULL */
         int64_t interval, timeout;         /* seconds; 0: the default */

@@ -170,6 +170,14 @@ SCHEMA(kept, struct kept,
 struct analytics { int64_t days; };
 SCHEMA(analytics, struct analytics,
     INT(analytics, days, 1, 36500));
+struct cluster { const char *url, *node, *peer; int64_t shards, replicas; bool allow_async; };
+SCHEMA(cluster, struct cluster,
+    STRING(cluster, url),
+    STRING(cluster, node),
+    STRING(cluster, peer),
+    INT(cluster, shards, 1, 1024),
+    INT(cluster, replicas, 1, 4),
+    BOOL(cluster, allow_async));
 struct otlp {
     const char *endpoint;
     const struct cn_confnode *headers;
@@ -211,6 +219,7 @@ SCHEMA(server, struct cn_config_server,
     TABLE(cn_config_server, egress, egress),
     TABLE(cn_config_server, history, kept),
     TABLE(cn_config_server, analytics, analytics),
+    TABLE(cn_config_server, cluster, cluster),
     TABLE(cn_config_server, otlp, otlp),
     TABLE(cn_config_server, ai, gateway),
     TABLE(cn_config_server, email, mail),

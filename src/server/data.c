@@ -2,14 +2,18 @@
 #include "server/data.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "analytics/points.h"
+#include "base/assert.h"
 #include "base/disk.h"
 #include "base/mem.h"
+#include "object/call.h"
 #include "object/node.h"
 #include "object/secret.h"
+#include "server/cluster.h"
 #include "service/kv/kvcache.h"
 #include "service/pool.h"
 #include "store/blob.h"
@@ -42,6 +46,69 @@ static void on_shard_closed(void *data, unsigned index)
     cn_kvcache_outdate(((struct cn_services *)data)->kv_cache);
 }
 
+/* N4 */
+static bool call_elsewhere(struct cn_object_lane *lane, struct cn_call *call)
+{
+    struct cn_services *services = cn_node_data(lane->node);
+    cn_cluster_turn_away(CN_CONTAINER_OF(services, struct cn_data, services)->cluster, call);
+    return true;
+}
+
+static bool file_exists(struct cn_disk *disk, const char *path)
+{
+    struct cn_disk_file *file;
+    if (cn_disk_open(disk, path, CN_DISK_READONLY, &file) < 0)
+        return false;
+    cn_disk_close(file);
+    return true;
+}
+
+int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err)
+{
+    if (cluster && file_exists(disk, "FORMAT"))
+        return cn_err_set(err, CN_EINVALID,
+                          "this is the data directory of a single server, which cannot become a "
+                          "node of a cluster: give the node a directory of its own");
+    if (!cluster && file_exists(disk, "shards/DISK"))
+        return cn_err_set(err, CN_EINVALID,
+                          "this is the data directory of a node of a cluster, which has parts of "
+                          "its state and no more: serve it with --cluster, or take another");
+    return 0;
+}
+
+/* The store of a single server. */
+static int open_store(struct cn_data *data, const struct cn_data_options *options,
+                      uint8_t secret[CN_SIPHASH_KEY_SIZE], struct cn_err *err)
+{
+    struct cn_history_config history = {.disk = data->disk,
+                                        .retention_ms = options->history_ms,
+                                        .size_max = options->history_bytes};
+    int rc = cn_history_open(&history, &data->history, err);
+    if (rc < 0)
+        return rc;
+    struct cn_store_config store = {.disk = data->disk,
+                                    .history = cn_history_callbacks(data->history)};
+    rc = cn_store_open(&store, &data->store, err);
+    if (rc == 0)
+        rc = cn_shards_single(data->store, data->history, &data->shards, err);
+    return rc < 0 ? rc : cn_secret_load(data->disk, secret, err);
+}
+
+static int open_cluster(struct cn_data *data, const struct cn_data_options *options,
+                        uint8_t secret[CN_SIPHASH_KEY_SIZE], struct cn_err *err)
+{
+    struct cn_cluster_options cluster = *options->cluster;
+    cluster.disk = data->disk;
+    cluster.history_ms = options->history_ms;
+    cluster.history_bytes = options->history_bytes;
+    int rc = cn_cluster_open(&cluster, &data->cluster, err);
+    if (rc < 0)
+        return rc;
+    data->shards = cn_cluster_shards(data->cluster);
+    cn_cluster_secret(data->cluster, secret);
+    return 0;
+}
+
 int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
                  struct cn_err *err)
 {
@@ -51,18 +118,11 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     data->disk = cn_disk_system_new(path);
     if (!data->disk)
         return cn_err_set(err, CN_ENOTFOUND, "cannot open the data directory %s", path);
-    struct cn_history_config history = {.disk = data->disk,
-                                        .retention_ms = options->history_ms,
-                                        .size_max = options->history_bytes};
-    int rc = cn_history_open(&history, &data->history, err);
-    if (rc < 0)
-        goto close;
-    struct cn_store_config store = {.disk = data->disk,
-                                    .history = cn_history_callbacks(data->history)};
-    rc = cn_store_open(&store, &data->store, err);
-    if (rc < 0)
-        goto close;
-    rc = cn_shards_single(data->store, data->history, &data->shards, err);
+    uint8_t secret[CN_SIPHASH_KEY_SIZE];
+    int rc = cn_data_check(data->disk, options->cluster != NULL, err);
+    if (rc == 0)
+        rc = options->cluster ? open_cluster(data, options, secret, err)
+                              : open_store(data, options, secret, err);
     if (rc < 0)
         goto close;
     rc = cn_blobs_open(data->disk, "blobs", &data->services.blobs, err);
@@ -82,10 +142,9 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
         .new_objects_per_minute = options->new_objects_per_minute,
         .idle_ms = options->object_idle_ms,
         .idle_long_ms = options->object_idle_ms * 7,
+        .elsewhere = data->cluster ? call_elsewhere : NULL,
     };
-    rc = cn_secret_load(data->disk, node.secret, err);
-    if (rc < 0)
-        goto close;
+    memcpy(node.secret, secret, sizeof(secret));
     data->node = cn_node_new(&node);
     cn_shards_on_close(data->shards, on_shard_closed, &data->services);
     return 0;
@@ -97,6 +156,8 @@ close:
 
 void cn_data_close(struct cn_data *data)
 {
+    if (data->cluster)
+        cn_cluster_leave(data->cluster);
     if (data->node)
         cn_node_free(data->node);
     cn_points_free(data->services.points);
@@ -105,7 +166,10 @@ void cn_data_close(struct cn_data *data)
     cn_kvcache_free(data->services.kv_cache);
     if (data->services.blobs)
         cn_blobs_close(data->services.blobs);
-    cn_shards_free(data->shards);
+    if (data->cluster)
+        cn_cluster_free(data->cluster);
+    else
+        cn_shards_free(data->shards);
     if (data->store)
         cn_store_close(data->store);
     if (data->history)

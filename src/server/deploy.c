@@ -509,7 +509,7 @@ static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_s
     char *gone = gone_names(state);
     wishes.allow_delete = *allowed ? allowed : NULL;
     wishes.gone = gone;
-    struct cn_deploy_input input = {projects, firsts, &wishes, deployer->disk};
+    struct cn_deploy_input input = {projects, firsts, &wishes, deployer->disk, deployer->ledger};
     int rc = cn_deploy_classes(&input, true, cn_node_shards(deployer->node), classes,
                                &deployer->classes, err);
     for (size_t i = firsts; i < count && rc == 0; i++) {
@@ -527,7 +527,7 @@ static int commit(void *data, struct cn_err *err)
     struct cn_deployer *deployer = data;
     int rc = deployer->depot ? cn_depot_commit(deployer->depot, deployer->state, err) : 0;
     if (rc == 0)
-        rc = cn_deploy_classes_commit(deployer->disk, &deployer->classes, err);
+        rc = cn_deploy_classes_commit(deployer->disk, deployer->ledger, &deployer->classes, err);
     if (rc < 0 && deployer->depot)
         cn_depot_revert(deployer->depot);
     return rc;

@@ -55,6 +55,7 @@ struct cn_deployer {
     struct cn_bundler bundler;
     struct cn_monitor *monitor; /* borrowed: builds for us, who are in a sandbox; NULL: we build */
     struct cn_disk *disk;       /* borrowed: the data directory, if there is a node */
+    const struct cn_ledger *ledger; /* borrowed: classes that several servers share; NULL: none */
     struct cn_node *node;   /* borrowed; NULL: no project has Durable Objects, or nothing serves */
     struct cn_depot *depot; /* borrowed: workers deployed by upload; NULL: none are taken */
     struct cn_depot_state *state;     /* owned reference: of which the last deployment was made */

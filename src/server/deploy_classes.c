@@ -267,10 +267,13 @@ static bool forget_gone(struct cn_classes *classes, const struct cn_deploy_wishe
     return changed;
 }
 
-int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_buf *pending, struct cn_err *err)
+int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_ledger *ledger,
+                             const struct cn_buf *pending, struct cn_err *err)
 {
-    int rc =
-        pending->size ? cn_disk_replace(disk, CN_CLASSES_FILE, pending->data, pending->size) : 0;
+    int rc = ledger && pending->size ? ledger->keep(ledger->data, pending, err) : 0;
+    if (rc < 0)
+        return rc;
+    rc = pending->size ? cn_disk_replace(disk, CN_CLASSES_FILE, pending->data, pending->size) : 0;
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot write " CN_CLASSES_FILE);
     (void)cn_disk_unlink(disk, REQUEST_FILE); /* usually there is none */
@@ -283,11 +286,13 @@ int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn
     struct cn_disk *disk = input->disk;
     struct cn_plan plan;
     cn_buf_clear(pending);
-    int rc = cn_classes_load(classes, disk, err);
+    int rc = input->ledger ? input->ledger->fetch(input->ledger->data, disk, err) : 0;
+    if (rc == 0)
+        rc = cn_classes_load(classes, disk, err);
     if (rc < 0)
         return rc;
     rc = cn_classes_settle(classes, shards, err);
-    if (rc == 0)
+    if (rc == 0 && !input->ledger) /* no node of several knows that all objects are gone */
         rc = purge_old(classes, retention(input->asked), disk, shards, err);
     if (rc < 0)
         goto free_classes;

@@ -31,12 +31,22 @@ struct cn_deploy_wishes {
     int64_t history_ms;       /* how long a deleted class can be taken back; 0: the default */
 };
 
+/* A table of classes that several servers share: that of the file is a copy of it. */
+struct cn_ledger {
+    void *data;
+    /* Makes the file what the table is. */
+    int (*fetch)(void *data, struct cn_disk *disk, struct cn_err *err);
+    /* Replaces it, if it is as it was fetched. */
+    int (*keep)(void *data, const struct cn_buf *json, struct cn_err *err);
+};
+
 /* What is deployed: bundled projects, and where. */
 struct cn_deploy_input {
     const struct cn_project *projects;
     size_t count;
     const struct cn_deploy_wishes *asked;
     struct cn_disk *disk;
+    const struct cn_ledger *ledger; /* NULL: the file is the table */
 };
 
 /* Plans the deployment on a table of classes. The plan borrows from all of them. */
@@ -47,8 +57,8 @@ void cn_deploy_plan(const struct cn_deploy_input *input, const struct cn_classes
  * has started; if it does not, nothing has changed (K1). */
 int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn_shards *shards,
                       struct cn_classes *classes, struct cn_buf *pending, struct cn_err *err);
-int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_buf *pending,
-                             struct cn_err *err);
+int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_ledger *ledger,
+                             const struct cn_buf *pending, struct cn_err *err);
 /* Leaves the wishes of the command line for a server that is running. */
 int cn_deploy_leave_request(const struct cn_deploy_wishes *asked, struct cn_disk *disk,
                             struct cn_err *err);

@@ -6,6 +6,7 @@
 #include "base/disk.h"
 #include "base/overlay.h"
 #include "object/shard.h"
+#include "server/data.h"
 #include "store/history.h"
 #include "store/store.h"
 
@@ -18,6 +19,9 @@ int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, str
         return cn_err_errno(err, errno, "cannot open the data directory %s", path);
     int rc = cn_disk_open(dir->real, "FORMAT", CN_DISK_READONLY, &format);
     if (rc < 0) { /* opening a store would make a new one here */
+        rc = cn_data_check(dir->real, false, err);
+        if (rc < 0)
+            goto close_dir;
         rc = cn_err_set(err, CN_ENOTFOUND, "not a data directory: there is no file FORMAT");
         goto close_dir;
     }

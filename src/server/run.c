@@ -21,6 +21,7 @@
 #include "object/shard.h"
 #include "server/address.h"
 #include "server/adminconf.h"
+#include "server/cluster.h"
 #include "server/config.h"
 #include "server/data.h"
 #include "server/deploy.h"
@@ -35,6 +36,11 @@
 #include "service/kv/kvcache.h"
 #include "store/sqlite_memory.h"
 #include "store/store.h"
+
+/* Why a node of a cluster takes no uploads. */
+#define NO_UPLOADS                                                                         \
+    "nodes of a cluster do not share workers that were uploaded yet: start each with the " \
+    "project, and reload it there"
 
 #define LANES_MAX 256
 
@@ -51,6 +57,7 @@ struct settings {
     struct cn_admin_options admin;
     struct cn_v4 v4; /* deployments by upload */
     struct cn_taps taps;
+    struct cn_cluster_options cluster; /* url NULL: a single server */
 };
 
 static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
@@ -174,6 +181,37 @@ static int choose(const struct cn_run_options *asked, const struct cn_config *co
     return settings->serve.server.trust ? 0 : err->code;
 }
 
+/* `cairn dev` works on this machine alone, whatever the configuration says. */
+static int choose_cluster(const struct cn_run_options *asked, const struct cn_config *config,
+                          struct settings *settings, struct cn_err *err)
+{
+    const struct cn_config_server *server = &config->server;
+    struct cn_cluster_options *cluster = &settings->cluster;
+    const char *url = asked->cluster ? asked->cluster : server->cluster.url;
+    if (asked->deploy.development)
+        return 0;
+    if (!url && (asked->node || asked->peer || asked->allow_async || server->cluster.node ||
+                 server->cluster.peer))
+        return cn_err_set(
+            err, CN_EINVALID,
+            "a node's name and address are of a cluster, and none is given: --cluster "
+            "'postgresql://...'");
+    if (!url)
+        return 0;
+    *cluster = (struct cn_cluster_options){
+        .url = url,
+        .node = asked->node ? asked->node : server->cluster.node,
+        .peer = asked->peer ? asked->peer : server->cluster.peer,
+        .shard_count = (unsigned)server->cluster.shards,
+        .replicas = (unsigned)server->cluster.replicas,
+        .allow_async = asked->allow_async || server->cluster.allow_async,
+    };
+    if (asked->sandbox || server->sandbox)
+        return cn_err_set(err, CN_EUNSUPPORTED,
+                          "a server in a sandbox cannot be a node of a cluster yet");
+    return cn_cluster_check(cluster, err);
+}
+
 /* It was made by somebody else, or opened up. */
 static void tell_if_open(const char *data)
 {
@@ -258,12 +296,15 @@ static int open_data(struct settings *settings, const struct cn_guest *guest,
         .object_idle_ms = (unsigned)server->limits.object_idle_ms,
         .new_objects_per_minute = (unsigned)server->limits.new_objects_per_minute,
         .analytics_days = (unsigned)server->analytics.days,
+        .cluster = settings->cluster.url ? &settings->cluster : NULL,
     };
     int rc = cn_data_open(&settings->data, first->data, &options, err);
     if (rc < 0)
         return rc;
     deployer->node = settings->data.node;
     deployer->disk = settings->data.disk;
+    if (settings->data.cluster)
+        deployer->ledger = cn_cluster_ledger(settings->data.cluster);
     return 0;
 }
 
@@ -285,6 +326,8 @@ static int open_depot(struct settings *settings, const struct cn_run_options *as
     if (deployer->monitor)
         v4->no_build = "a server in a sandbox serves what was deployed and takes nothing new: it "
                        "cannot start Node.js to build it; deploy while it runs without --sandbox";
+    if (settings->cluster.url)
+        v4->no_build = NO_UPLOADS;
     return rc;
 }
 
@@ -338,10 +381,12 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
         rc = cn_deployer_open(deployer, err);
     if (rc == 0)
         rc = choose(asked, cn_deployer_settings(deployer)->config, settings, err);
+    if (rc == 0)
+        rc = choose_cluster(asked, cn_deployer_settings(deployer)->config, settings, err);
     if (rc == 0 && !development &&
         (asked->sandbox || cn_deployer_settings(deployer)->config->server.sandbox))
         rc = cn_enter_sandbox(&settings->monitor, deployer, asked, err);
-    if (rc == 0 && cn_deployer_wants_node(deployer))
+    if (rc == 0 && (cn_deployer_wants_node(deployer) || settings->cluster.url))
         rc = open_data(settings, asked->guest, deployer, err);
     if (rc == 0)
         rc = open_depot(settings, asked, deployer, err);
@@ -383,6 +428,8 @@ int cn_run(const struct cn_run_options *options, struct cn_err *err)
     cn_v4_init(&settings.v4);
     cn_taps_init(&settings.taps);
     int rc = serve(options, &deployer, &settings, err);
+    if (settings.data.cluster && cn_cluster_failed(settings.data.cluster, err))
+        rc = err->code;
     cn_account_sources_clear();
     cn_otlp_stop(settings.serve.otlp);
     cn_depot_close(settings.v4.depot);

@@ -30,8 +30,8 @@ struct cn_run_options {
     const char *admin_token;
     const char *sandbox_write;         /* DIR[:DIR...] */
     const char *inspector_port;        /* dev: NULL: no inspector */
-    const char *cluster, *node, *peer; /* refused */
-    bool sandbox;
+    const char *cluster, *node, *peer; /* server/cluster.h */
+    bool sandbox, allow_async;
     bool remote, ignored; /* dev: wrangler's --remote, and what is so anyway */
 };
 

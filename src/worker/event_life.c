@@ -15,6 +15,7 @@
 #include "base/rand.h"
 #include "js/value.h"
 #include "net/server.h"
+#include "object/node.h"
 #include "worker/compiled.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
@@ -37,6 +38,43 @@ static void answer_text(struct cn_http_request *http, int status, const char *ty
     struct cn_http_head head = {status, headers, status == 503 ? 3 : 2, NULL};
     /* If the client is gone there is nobody to tell. */
     (void)cn_http_respond(http, &head, text, size, NULL, NULL);
+}
+
+/* The node that has the object of a call that was refused: "NAME HOST:PORT" in the text, or none.
+ */
+static size_t find_owner(const char *text, size_t size, const char **owner)
+{
+    const char mark[] = "(" CN_SHARD_OWNER;
+    const char *at = memmem(text, size, mark, sizeof(mark) - 1);
+    if (!at)
+        return 0;
+    *owner = at + sizeof(mark) - 1;
+    const char *end = memchr(*owner, ')', size - (size_t)(*owner - text));
+    return end ? (size_t)(end - *owner) : 0;
+}
+
+/* A script lets out that an object is another node's: object/shard.h. */
+static void answer_away(struct cn_http_request *http, const char *text, size_t size)
+{
+    static const char body[] = CN_SHARD_AWAY "\n";
+    const char *owner = NULL;
+    size_t owner_size = find_owner(text, size, &owner);
+    struct cn_http_header headers[] = {
+        {"content-type", "text/plain;charset=UTF-8", 12, 24},
+        {"cache-control", "no-store", 13, 8},
+        {"retry-after", "1", 11, 1},
+        {"cairn-owner", owner, 11, (uint32_t)owner_size},
+    };
+    struct cn_http_head head = {503, headers, owner_size ? 4 : 3, NULL};
+    (void)cn_http_respond(http, &head, body, sizeof(body) - 1, NULL, NULL); /* as above */
+}
+
+/* Of a node of a cluster alone: whether the text says so. */
+static bool is_away(const struct cn_event *event, const char *text, size_t size)
+{
+    struct cn_node *node = event->instance->lane->options.node;
+    return node && cn_shards_numbered(cn_node_shards(node)) &&
+           memmem(text, size, CN_SHARD_AWAY, sizeof(CN_SHARD_AWAY) - 1);
 }
 
 static void answer_plain(struct cn_http_request *http, int status, const char *text)
@@ -205,8 +243,9 @@ void cn_event_fail(struct cn_event *event, int status, const char *text, size_t 
     char reference[17];
     struct cn_buf explained = {0};
     cn_event_id_text(event->id, reference);
-    cn_counter_add(status == 503 ? &event->instance->metrics->limits
-                                 : &event->instance->metrics->exceptions,
+    bool away = is_away(event, text, text_size);
+    cn_counter_add(away || status == 503 ? &event->instance->metrics->limits
+                                         : &event->instance->metrics->exceptions,
                    1);
     cn_script_explain(event->instance->script, text, text_size,
                       event->instance->lane->options.show_errors, &explained);
@@ -215,17 +254,20 @@ void cn_event_fail(struct cn_event *event, int status, const char *text, size_t 
     struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0, false},
                                      {"request", reference, 0, false},
                                      {CN_DIAG_EXCEPTION, NULL, 0, false}};
-    cn_diag_fields(CN_DIAG_ERROR, fields, 3, reason, reason_size);
+    if (!away) /* it is nobody's mistake, and may be most requests of a node */
+        cn_diag_fields(CN_DIAG_ERROR, fields, 3, reason, reason_size);
     if (cn_event_is_answered(event)) {
         cn_buf_fini(&explained);
         return;
     }
     if (cn_event_is_running(event))
-        event->status = status;
+        event->status = away ? 503 : status;
     if (!event->outcome)
         event->outcome = status == 503 ? "exceededCpu" : "exception";
     if (cn_event_is_streaming(event)) {
         cn_http_abort(event->http);
+    } else if (away) {
+        answer_away(event->http, text, text_size);
     } else if (event->instance->lane->options.show_errors) {
         answer_error_page(event, status, reason, reason_size);
     } else {

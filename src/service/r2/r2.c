@@ -799,6 +799,8 @@ static int op_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct 
 static int bucket_create(struct cn_object *object, void *class_data, void **instance,
                          struct cn_err *err)
 {
+    if (cn_shards_numbered(cn_node_shards(object->lane->node)))
+        return cn_err_set(err, CN_EUNSUPPORTED, CN_R2_NOT_IN_CLUSTER);
     if (!cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err))
         return err->code;
     struct cn_r2_bucket *bucket = CN_NEW(struct cn_r2_bucket);

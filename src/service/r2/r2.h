@@ -39,6 +39,10 @@
 #define CN_R2_PARTS_MAX 10000
 #define CN_R2_PART_SIZE_MIN (5u << 20)
 #define CN_R2_GRACE_MS 60000
+/* Bodies are files of one disk. */
+#define CN_R2_NOT_IN_CLUSTER                                                                   \
+    "R2 buckets do not work in a cluster yet: their bodies would be on the disk of one node, " \
+    "and lost with it"
 #define CN_R2_UPLOAD_MS_MAX (7 * 86400000ll)
 
 enum cn_r2_op {

@@ -25,14 +25,20 @@ test("--local, --persist-to and --test-scheduled", async (t) => {
   assert.ok(!existsSync(path.join(dir, ".cairn")));
 });
 
-test("--cluster, --node and --peer are refused with the reason, in serve alone", (t) => {
+test("--cluster needs a node's name and address, those need a cluster, and dev has none of them", (t) => {
   const dir = project(t, files);
-  for (const flag of ["--cluster=postgresql://x", "--node=a", "--peer=127.0.0.1:1"]) {
-    const result = run(["serve", dir, flag]);
-    assert.equal(result.status, 2);
-    assert.match(result.stderr, /^cairn: --cluster: this version serves from one machine\. [^\n]+\n$/);
-    assert.match(run(["dev", dir, flag]).stderr, /unknown option/);
+  const url = "--cluster=postgresql:///x?host=/nowhere";
+  for (const [why, ...flags] of [
+    ["none is given", "--node=a"], ["none is given", "--peer=127.0.0.1:1"], ["needs a name that no other has", url],
+    ["needs a name that no other has", url, "--node=a b", "--peer=127.0.0.1:1"], ["needs an address", url, "--node=a"], ["needs an address", url, "--node=a", "--peer=x"],
+    ["in a sandbox cannot be a node", url, "--node=a", "--peer=127.0.0.1:1", "--sandbox"],
+  ]) {
+    const result = run(["serve", dir, ...flags]);
+    assert.deepEqual([result.status, result.stderr.includes(why)], [1, true], result.stderr);
+    assert.match(run(["dev", dir, flags[0]]).stderr, /unknown option/);
   }
+  const bad = run(["serve", dir, "--cluster=nonsense", "--node=a", "--peer=127.0.0.1:0"]);
+  assert.match(bad.stderr, /^cairn: .*: the connection string of the cluster is none that PostgreSQL's client library understands\n$/);
 });
 
 test("--remote is refused with the reason, in dev alone", (t) => {

@@ -69,7 +69,7 @@ static int prepare(struct world *world, const char *toml, const char *exports)
     struct cn_project project = {.config = parse(toml)};
     if (exports)
         project.bundle.manifest = cn_jsonc_parse("m", exports, strlen(exports), &world->err);
-    struct cn_deploy_input input = {&project, 1, &world->asked, world->disk};
+    struct cn_deploy_input input = {&project, 1, &world->asked, world->disk, NULL};
     world->err = (struct cn_err){0};
     int rc = cn_deploy_classes(&input, false, world->rig.shards, &world->classes, &world->pending,
                                &world->err);
@@ -83,7 +83,7 @@ static void deploy(struct world *world, const char *toml)
 {
     if (prepare(world, toml, NULL) != 0)
         test_fail(__FILE__, __LINE__, "%s", world->err.text);
-    CHECK_INT(0, cn_deploy_classes_commit(world->disk, &world->pending, &world->err));
+    CHECK_INT(0, cn_deploy_classes_commit(world->disk, NULL, &world->pending, &world->err));
     cn_classes_fini(&world->classes);
 }
 
@@ -229,7 +229,7 @@ TEST(deploy_classes, an_error_of_the_disk_leaves_the_table_before_or_after)
         int rc = prepare(&world, NEW("1", "A"), NULL);
         if (rc == 0) {
             cn_classes_fini(&world.classes);
-            rc = cn_deploy_classes_commit(world.disk, &world.pending, &world.err);
+            rc = cn_deploy_classes_commit(world.disk, NULL, &world.pending, &world.err);
         }
         simdisk_set_fault(world.sim, NULL);
         int64_t ns = lives(&world, "A");
@@ -248,7 +248,7 @@ TEST(deploy_classes, a_script_gets_its_own_living_classes_and_what_its_bindings_
     open_world(&world);
     static const char toml[] = NEW("1", "A") NEW("2", "B") BOUND("B");
     CHECK_INT(0, prepare(&world, toml, NULL));
-    CHECK_INT(0, cn_deploy_classes_commit(world.disk, &world.pending, &world.err));
+    CHECK_INT(0, cn_deploy_classes_commit(world.disk, NULL, &world.pending, &world.err));
     struct cn_config *config = parse(toml);
     struct cn_script *script = cn_script_new();
     CHECK_INT(0, cn_deploy_objects(script, config, world.rig.node, &world.classes, &world.err));

@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/cluster.c - hooks of the host, the wait for the engine, what nodes agree on. See
+ * cluster.h.
+ *
+ * One lock guards the state, the caches and what is known of each shard. It is never held while a
+ * function of the host, the shards or the book is called. A thread of its own (the *watch*) does
+ * what has a time or may block: N5. */
+#include "server/cluster.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/diag.h"
+#include "base/disk.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "cluster/book.h"
+#include "cluster/disk.h"
+#include "cluster/host.h"
+#include "cluster/link.h"
+#include "object/call.h"
+#include "object/shard.h"
+#include "server/address.h"
+#include "server/classes.h"
+#include "server/deploy_classes.h"
+
+enum {
+    STOP_MS = 5000,   /* N5 */
+    SILENT_MS = 4500, /* N2: longer than a live session is silent */
+    LOOK_MS = 500,
+    LEAVE_MS = 40000, /* more than the member's own limit, and the closing of stores */
+};
+
+#define CLASSES_DOCUMENT "classes"
+
+enum state { BOOTING, JOINED, FAILED, LEFT };
+
+/* How far the front is with a shard, beyond what the set of shards knows. */
+enum spot_state {
+    SERVED,   /* or not here at all */
+    STOPPING, /* until its time is over */
+    FORCING,  /* N5: it is being closed in the place of being stopped */
+    FORCED,   /* it is closed */
+    REOPENING /* and is to be opened again */
+};
+
+struct spot {
+    struct cn_cluster *cluster;
+    enum spot_state state;
+    uint64_t ticket;
+    int64_t stop_by_ms;
+    bool closing, stopping, resuming; /* what was wanted while that could not be done */
+};
+
+struct name {
+    uint32_t number;
+    char *text; /* owned */
+};
+
+struct cn_cluster {
+    struct cn_book book; /* its texts are owned by the struct */
+    char *url, *node, *address;
+    struct cn_cluster_disk disk;
+    struct cn_host *host;
+    struct cn_shards *shards;
+    struct cn_engine_pg_info info;
+    struct cn_host_front front;
+    struct cn_ledger ledger;
+    uint64_t ledger_version; /* of the deploying thread */
+    int64_t twin_since_ms;   /* of the watch; 0: there is none */
+    pthread_t watch;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    enum state state;
+    bool left, watching, ending;
+    bool started;      /* the host: left() will come */
+    struct cn_err why; /* FAILED */
+    struct spot spots[CN_CLUSTER_SHARDS_MAX];
+    struct name *names; /* numbers as the engine last named them */
+    size_t name_count;
+};
+
+static void lock(struct cn_cluster *cluster)
+{
+    pthread_mutex_lock(&cluster->lock);
+}
+
+static void unlock(struct cn_cluster *cluster)
+{
+    pthread_mutex_unlock(&cluster->lock);
+}
+
+/* With the lock held. */
+static bool wait_ms(struct cn_cluster *cluster, int64_t ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    return pthread_cond_timedwait(&cluster->changed, &cluster->lock, &until) == 0;
+}
+
+/* --- the front: what the host wants ---------------------------------------------------------- */
+
+static int front_serve(void *data, uint32_t shard, struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    struct cn_store *store = cn_cluster_disk_store(&cluster->disk, shard);
+    CN_ASSERT(store);
+    return cn_shards_open(cluster->shards, shard, store,
+                          cn_cluster_disk_history(&cluster->disk, shard), NULL, NULL, err);
+}
+
+static void on_stopped(void *data, unsigned index, bool reached)
+{
+    struct spot *spot = data;
+    struct cn_cluster *cluster = spot->cluster;
+    lock(cluster);
+    bool stopped = reached && spot->state == STOPPING;
+    uint64_t ticket = spot->ticket;
+    if (stopped)
+        spot->state = SERVED;
+    unlock(cluster);
+    if (stopped)
+        cn_host_stopped(cluster->host, index, ticket);
+}
+
+static void front_stop(void *data, uint32_t shard, uint64_t ticket)
+{
+    struct cn_cluster *cluster = data;
+    struct spot *spot = &cluster->spots[shard];
+    lock(cluster);
+    bool serves = spot->state == SERVED, forced = spot->state == FORCED;
+    spot->ticket = ticket;
+    spot->stop_by_ms = cn_host_clock_ms() + STOP_MS;
+    spot->resuming = false;
+    spot->stopping = spot->state == REOPENING;
+    if (serves)
+        spot->state = STOPPING;
+    unlock(cluster);
+    if (serves)
+        cn_shards_stop(cluster->shards, shard, on_stopped, spot);
+    else if (forced) /* nothing runs in it */
+        cn_host_stopped(cluster->host, shard, ticket);
+}
+
+static void front_resume(void *data, uint32_t shard)
+{
+    struct cn_cluster *cluster = data;
+    struct spot *spot = &cluster->spots[shard];
+    lock(cluster);
+    bool stopped = spot->state == SERVED || spot->state == STOPPING;
+    if (stopped) {
+        spot->state = SERVED;
+    } else {
+        spot->resuming = true; /* by the watch: it reads the disk */
+        spot->stopping = false;
+        pthread_cond_broadcast(&cluster->changed);
+    }
+    unlock(cluster);
+    if (stopped)
+        cn_shards_resume(cluster->shards, shard, NULL, NULL);
+}
+
+static void on_closed(void *data, unsigned index, bool reached)
+{
+    struct spot *spot = data;
+    CN_ASSERT(reached);
+    lock(spot->cluster);
+    spot->state = SERVED;
+    unlock(spot->cluster);
+    cn_host_shut(spot->cluster->host, index);
+}
+
+static void front_close(void *data, uint32_t shard)
+{
+    struct cn_cluster *cluster = data;
+    struct spot *spot = &cluster->spots[shard];
+    lock(cluster);
+    bool closed = spot->state == FORCED;
+    bool busy = spot->state == FORCING || spot->state == REOPENING;
+    spot->closing = busy;
+    if (!busy)
+        spot->state = SERVED;
+    unlock(cluster);
+    if (closed)
+        cn_host_shut(cluster->host, shard);
+    else if (!busy)
+        cn_shards_close(cluster->shards, shard, on_closed, spot);
+}
+
+static void front_wake(void *data)
+{
+    struct cn_cluster *cluster = data;
+    cn_shards_wake(cluster->shards);
+}
+
+static void host_failed(void *data, const struct cn_err *err);
+
+/* --- the watch: N5 --------------------------------------------------------------------------- */
+
+static void on_forced(void *data, unsigned index, bool reached)
+{
+    struct spot *spot = data;
+    struct cn_cluster *cluster = spot->cluster;
+    CN_ASSERT(reached);
+    lock(cluster);
+    bool closing = spot->closing;
+    uint64_t ticket = spot->ticket;
+    spot->state = closing ? SERVED : FORCED;
+    spot->closing = false;
+    pthread_cond_broadcast(&cluster->changed);
+    unlock(cluster);
+    if (closing)
+        cn_host_shut(cluster->host, index);
+    else
+        cn_host_stopped(cluster->host, index, ticket);
+}
+
+static void force(struct cn_cluster *cluster, unsigned shard)
+{
+    cn_warn("cluster: calls to objects of shard %u have not ended in %d s; they fail, since it is "
+            "moved to another node",
+            shard, STOP_MS / 1000);
+    cn_shards_close(cluster->shards, shard, on_forced, &cluster->spots[shard]);
+}
+
+static void reopen(struct cn_cluster *cluster, unsigned shard)
+{
+    struct spot *spot = &cluster->spots[shard];
+    struct cn_err err = {0};
+    int rc = front_serve(cluster, shard, &err);
+    lock(cluster);
+    bool closing = spot->closing, stopping = spot->stopping && !closing && rc == 0;
+    spot->state = stopping ? STOPPING : SERVED;
+    spot->closing = spot->stopping = false;
+    unlock(cluster);
+    if (rc < 0) { /* it stays closed: calls go elsewhere, and others are told when this one ends */
+        cn_error("cluster: shard %u: %s", shard, err.text);
+        cn_host_leave(cluster->host, true);
+    } else if (closing) {
+        cn_shards_close(cluster->shards, shard, on_closed, spot);
+    } else if (stopping) {
+        cn_shards_stop(cluster->shards, shard, on_stopped, spot);
+    }
+}
+
+/* With the lock held; gives it back meanwhile. True: something was done. */
+static bool look(struct cn_cluster *cluster, unsigned shard)
+{
+    struct spot *spot = &cluster->spots[shard];
+    bool late = spot->state == STOPPING && cn_host_clock_ms() >= spot->stop_by_ms;
+    bool opens = spot->state == FORCED && spot->resuming;
+    if (!late && !opens)
+        return false;
+    spot->state = late ? FORCING : REOPENING;
+    spot->resuming = false;
+    unlock(cluster);
+    if (late)
+        force(cluster, shard);
+    else
+        reopen(cluster, shard);
+    lock(cluster);
+    return true;
+}
+
+/* N2 */
+static void look_for_twin(struct cn_cluster *cluster)
+{
+    uint64_t twin = cn_host_twin(cluster->host);
+    if (!twin || twin > cluster->disk.id) {
+        cluster->twin_since_ms = 0;
+    } else if (!cluster->twin_since_ms) {
+        cluster->twin_since_ms = cn_host_clock_ms();
+    } else if (cn_host_clock_ms() - cluster->twin_since_ms > SILENT_MS) {
+        struct cn_err err;
+        cn_err_set(&err, CN_EEXISTS, "another node of this cluster is called %s and is alive",
+                   cluster->node);
+        host_failed(cluster, &err);
+        cluster->twin_since_ms = INT64_MAX; /* once */
+    }
+}
+
+static void *watch_main(void *data)
+{
+    struct cn_cluster *cluster = data;
+    lock(cluster);
+    while (!cluster->ending) {
+        unlock(cluster);
+        look_for_twin(cluster);
+        lock(cluster);
+        bool any = false;
+        for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++)
+            any = look(cluster, i) || any;
+        if (!any && !cluster->ending)
+            (void)wait_ms(cluster, LOOK_MS);
+    }
+    unlock(cluster);
+    return NULL;
+}
+
+/* --- what nodes agree on: N3 ----------------------------------------------------------------- */
+
+/* With the lock held. */
+static struct name *find_name(struct cn_cluster *cluster, uint32_t number)
+{
+    for (size_t i = 0; i < cluster->name_count; i++)
+        if (cluster->names[i].number == number)
+            return &cluster->names[i];
+    return NULL;
+}
+
+static void remember(struct cn_cluster *cluster, uint32_t number, const char *text)
+{
+    lock(cluster);
+    struct name *name = find_name(cluster, number);
+    if (!name) {
+        cluster->names =
+            cn_realloc(cluster->names, (cluster->name_count + 1) * sizeof(*cluster->names));
+        name = &cluster->names[cluster->name_count++];
+        *name = (struct name){.number = number};
+    }
+    cn_free(name->text);
+    name->text = cn_strdup(text);
+    unlock(cluster);
+}
+
+/* Names of services never become those of other numbers, so what was told once stays true. */
+static bool recall_service(struct cn_cluster *cluster, const char *text, uint32_t *number)
+{
+    bool found = false;
+    lock(cluster);
+    for (size_t i = 0; i < cluster->name_count && *text == '$' && !found; i++) {
+        found = strcmp(cluster->names[i].text, text) == 0;
+        if (found)
+            *number = cluster->names[i].number;
+    }
+    unlock(cluster);
+    return found;
+}
+
+static int shards_number(void *data, const char *name, uint32_t *number, struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    if (recall_service(cluster, name, number))
+        return 0;
+    int rc = cn_book_number(&cluster->book, name, number, err);
+    if (rc == 0)
+        remember(cluster, *number, name);
+    return rc;
+}
+
+static int shards_named(void *data, uint32_t number, const char *text, struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    lock(cluster);
+    const struct name *name = find_name(cluster, number);
+    bool known = name && strcmp(name->text, text) == 0;
+    unlock(cluster);
+    if (known)
+        return 0;
+    int rc = cn_book_rename(&cluster->book, number, text, err);
+    if (rc == 0)
+        remember(cluster, number, text);
+    return rc;
+}
+
+static bool shards_may_take(void *data, unsigned index)
+{
+    return cn_host_may_take(((struct cn_cluster *)data)->host, index);
+}
+
+/* The table of classes: the engine's becomes the file's. */
+static int ledger_fetch(void *data, struct cn_disk *disk, struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    struct cn_buf text = {0};
+    int rc = cn_book_recall(&cluster->book, CLASSES_DOCUMENT, &text, &cluster->ledger_version, err);
+    if (rc == 1) {
+        rc = cn_disk_replace(disk, CN_CLASSES_FILE, text.data, text.size);
+        if (rc < 0)
+            rc = cn_err_errno(err, -rc, "cannot write " CN_CLASSES_FILE);
+    } else if (rc == 0) {
+        (void)cn_disk_unlink(disk, CN_CLASSES_FILE); /* of a deployment that was never agreed on */
+    }
+    cn_buf_fini(&text);
+    return rc < 0 ? rc : 0;
+}
+
+static int ledger_keep(void *data, const struct cn_buf *json, struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    struct cn_buf text = {0};
+    cn_buf_append(&text, json->data, json->size);
+    int rc = cn_book_keep(&cluster->book, CLASSES_DOCUMENT, cn_buf_text(&text),
+                          &cluster->ledger_version, err);
+    cn_buf_fini(&text);
+    return rc;
+}
+
+void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE])
+{
+    static const char purpose[] = "ids of objects";
+    _Static_assert(CN_ENGINE_PG_SECRET_SIZE == 2 * CN_SIPHASH_KEY_SIZE, "two keys");
+    for (unsigned i = 0; i < 2; i++) {
+        uint8_t half[CN_SIPHASH_SIZE];
+        cn_siphash(cluster->info.secret + i * CN_SIPHASH_KEY_SIZE, purpose, sizeof(purpose) - 1,
+                   half);
+        memcpy(secret + i * CN_SIPHASH_KEY_SIZE / 2, half, CN_SIPHASH_KEY_SIZE / 2);
+    }
+}
+
+/* --- N4 -------------------------------------------------------------------------------------- */
+
+void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call)
+{
+    unsigned shard = cn_shard_index(&call->key, cluster->info.shard_count);
+    struct cn_host_owner owner = cn_host_owner(cluster->host, shard);
+    char text[CN_ERR_TEXT_MAX], name[CN_ENGINE_PG_NODE_MAX + 1];
+    char address[CN_ENGINE_PG_ADDRESS_MAX + 1];
+    if (owner.disk && !owner.here && cn_host_name(cluster->host, owner.disk, name) &&
+        cn_host_address(cluster->host, owner.disk, address))
+        snprintf(text, sizeof(text), CN_SHARD_AWAY " (" CN_SHARD_OWNER "%s %s)", name, address);
+    else
+        snprintf(text, sizeof(text), CN_SHARD_AWAY);
+    cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, text);
+}
+
+/* --- its life -------------------------------------------------------------------------------- */
+
+static int host_joined(void *data, struct cn_host *host, const struct cn_engine_pg_info *info,
+                       struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    struct cn_shards_options options = {.count = info->shard_count,
+                                        .number = shards_number,
+                                        .named = shards_named,
+                                        .may_take = shards_may_take,
+                                        .data = cluster};
+    cluster->info = *info;
+    cluster->book.cluster = cluster->info.cluster;
+    cluster->shards = cn_shards_new(&options);
+    int rc = cn_cluster_disk_join(&cluster->disk, host, info, err);
+    if (rc < 0)
+        return rc;
+    lock(cluster);
+    cluster->state = JOINED;
+    pthread_cond_broadcast(&cluster->changed);
+    unlock(cluster);
+    return 0;
+}
+
+static void host_failed(void *data, const struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    lock(cluster);
+    bool serving = cluster->state == JOINED;
+    cluster->state = FAILED;
+    cluster->why = *err;
+    pthread_cond_broadcast(&cluster->changed);
+    unlock(cluster);
+    if (serving)
+        (void)kill(getpid(), SIGTERM); /* drains, stops, and ends with the reason */
+}
+
+static void host_left(void *data)
+{
+    struct cn_cluster *cluster = data;
+    lock(cluster);
+    cluster->left = true;
+    pthread_cond_broadcast(&cluster->changed);
+    unlock(cluster);
+}
+
+bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err)
+{
+    lock(cluster);
+    bool failed = cluster->state == FAILED;
+    if (failed)
+        *err = cluster->why;
+    unlock(cluster);
+    return failed;
+}
+
+int cn_cluster_check(const struct cn_cluster_options *options, struct cn_err *err)
+{
+    char *host = NULL;
+    uint16_t port;
+    if (!options->node || !cn_engine_pg_is_node(options->node))
+        return cn_err_set(err, CN_EINVALID,
+                          "a node of a cluster needs a name that no other has, of up to %d letters,"
+                          " digits, '-', '_' and '.': --node NAME",
+                          CN_ENGINE_PG_NODE_MAX);
+    if (!options->peer || cn_address_parse(options->peer, &host, &port, NULL) < 0 ||
+        !cn_engine_pg_is_address(options->peer)) {
+        cn_free(host);
+        return cn_err_set(err, CN_EINVALID,
+                          "a node of a cluster needs an address where the others reach it: --peer "
+                          "HOST:PORT");
+    }
+    cn_free(host);
+    return 0;
+}
+
+/* How often sessions of other disks with this name have beaten so far; NULL: there is none. */
+static int others_of_the_name(struct cn_cluster *cluster, struct cn_buf *beats, struct cn_err *err)
+{
+    char disk[24];
+    const char *values[] = {cluster->node, disk};
+    snprintf(disk, sizeof(disk), "%" PRId64, (int64_t)cluster->disk.id);
+    return cn_book_ask(&cluster->book,
+                       "SELECT string_agg(s.id || ':' || s.beat || ' ' || d.address, ', ' ORDER BY "
+                       "s.id) FROM cairn.session s JOIN cairn.disk d ON d.id = s.disk WHERE s.live "
+                       "AND d.node = $1::text AND d.id <> $2::bigint",
+                       values, 2, beats, err);
+}
+
+/* N2. The engine may be away: the host waits for it, and is not started before. */
+static int check_name(struct cn_cluster *cluster, struct cn_err *err)
+{
+    struct cn_buf before = {0}, after = {0};
+    int rc;
+    while ((rc = others_of_the_name(cluster, &before, err)) == CN_ETIMEOUT)
+        cn_warn("cluster: %s; trying again", err->text);
+    if (rc == 1) {
+        lock(cluster);
+        (void)wait_ms(cluster, SILENT_MS);
+        unlock(cluster);
+        rc = others_of_the_name(cluster, &after, err);
+    }
+    if (rc == 1 && strcmp(cn_buf_text(&before), cn_buf_text(&after)) != 0)
+        rc = cn_err_set(err, CN_EEXISTS,
+                        "another node of this cluster is called %s and is alive, at %s",
+                        cluster->node, strchr(cn_buf_text(&after), ' ') + 1);
+    cn_buf_fini(&before);
+    cn_buf_fini(&after);
+    return rc < 0 ? rc : 0;
+}
+
+static int open_host(struct cn_cluster *cluster, const struct cn_cluster_options *options,
+                     struct cn_err *err)
+{
+    char *peer_host = NULL;
+    uint16_t port;
+    struct cn_host_config config = {.conninfo = cluster->url,
+                                    .node = cluster->node,
+                                    .cluster =
+                                        *cluster->disk.cluster ? cluster->disk.cluster : NULL,
+                                    .disk = cluster->disk.id,
+                                    .life = cluster->disk.life,
+                                    .shard_count = options->shard_count,
+                                    .replicas = options->replicas,
+                                    .allow_flaws = cluster->book.allow_flaws,
+                                    .disk_hands = &cluster->disk.hands,
+                                    .front = &cluster->front,
+                                    .data = cluster,
+                                    .joined = host_joined,
+                                    .failed = host_failed,
+                                    .left = host_left};
+    int rc = cn_address_parse(options->peer, &peer_host, &port, err);
+    if (rc < 0)
+        return rc;
+    config.listen_fd = cn_links_bind(peer_host, port, &port, err);
+    bool bare_v6 = strchr(peer_host, ':') != NULL;
+    cluster->address =
+        cn_sprintf("%s%s%s:%u", bare_v6 ? "[" : "", peer_host, bare_v6 ? "]" : "", port);
+    config.address = cluster->address;
+    cn_free(peer_host);
+    if (config.listen_fd < 0)
+        return cn_err_context(err, "--peer");
+    rc = cn_host_new(&config, &cluster->host, err);
+    if (rc < 0)
+        close(config.listen_fd);
+    else
+        rc = cn_host_start(cluster->host, err);
+    cluster->started = rc == 0;
+    return rc;
+}
+
+/* Until the engine has told which cluster it is. */
+static int await_joined(struct cn_cluster *cluster, struct cn_err *err)
+{
+    lock(cluster);
+    while (cluster->state == BOOTING)
+        pthread_cond_wait(&cluster->changed, &cluster->lock);
+    int rc = cluster->state == FAILED ? cluster->why.code : 0;
+    if (rc < 0)
+        *err = cluster->why;
+    unlock(cluster);
+    return rc;
+}
+
+static struct cn_cluster *make(const struct cn_cluster_options *options)
+{
+    struct cn_cluster *cluster = CN_NEW(struct cn_cluster);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&cluster->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&cluster->lock, NULL);
+    cluster->url = cn_strdup(options->url);
+    cluster->node = cn_strdup(options->node);
+    cluster->book = (struct cn_book){.conninfo = cluster->url,
+                                     .node = cluster->node,
+                                     .shard_count = options->shard_count,
+                                     .replicas = options->replicas};
+    if (options->allow_async)
+        cluster->book.allow_flaws =
+            CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC | CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES;
+    cluster->front = (struct cn_host_front){cluster,      front_serve, front_stop,
+                                            front_resume, front_close, front_wake};
+    cluster->ledger = (struct cn_ledger){cluster, ledger_fetch, ledger_keep};
+    for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++)
+        cluster->spots[i].cluster = cluster;
+    return cluster;
+}
+
+static int start(struct cn_cluster *cluster, const struct cn_cluster_options *options,
+                 struct cn_err *err)
+{
+    struct cn_replicas_config replicas = {.disk = options->disk,
+                                          .retention_ms = options->history_ms,
+                                          .history_size_max = options->history_bytes};
+    int rc = cn_cluster_disk_open(&cluster->disk, &replicas, err);
+    if (rc < 0)
+        return rc;
+    if (*cluster->disk.cluster)
+        cluster->book.cluster = cluster->disk.cluster;
+    rc = check_name(cluster, err);
+    if (rc == 0)
+        rc = open_host(cluster, options, err);
+    if (rc == 0)
+        rc = await_joined(cluster, err);
+    if (rc == 0 && pthread_create(&cluster->watch, NULL, watch_main, cluster) != 0)
+        rc = cn_err_set(err, CN_ENOMEM, "cannot start a thread");
+    cluster->watching = rc == 0;
+    return rc;
+}
+
+int cn_cluster_open(const struct cn_cluster_options *options, struct cn_cluster **out,
+                    struct cn_err *err)
+{
+    int rc = cn_cluster_check(options, err);
+    if (rc < 0)
+        return rc;
+    struct cn_cluster *cluster = make(options);
+    rc = start(cluster, options, err);
+    if (rc < 0) {
+        cn_cluster_leave(cluster);
+        cn_cluster_free(cluster);
+        struct cn_err why = *err;
+        if (rc == CN_EDENIED)
+            cn_err_set(err, rc,
+                       "%.300s (allow_async = true in [cairn.cluster], or --allow-async, serves on "
+                       "such an engine all the same)",
+                       why.text);
+        return rc;
+    }
+    if (options->allow_async)
+        cn_warn("cluster: allow_async: what was acknowledged may be lost when the engine fails");
+    cn_info("cluster: %s is a node of %s, which has %u shards; others reach it at %s",
+            cluster->node, cluster->info.cluster, cluster->info.shard_count, cluster->address);
+    *out = cluster;
+    return 0;
+}
+
+void cn_cluster_leave(struct cn_cluster *cluster)
+{
+    if (!cluster->started)
+        return;
+    cn_host_leave(cluster->host, true);
+    int64_t until = cn_host_clock_ms() + LEAVE_MS;
+    lock(cluster);
+    while (!cluster->left && cn_host_clock_ms() < until)
+        (void)wait_ms(cluster, LOOK_MS);
+    bool left = cluster->left;
+    unlock(cluster);
+    if (left)
+        return;
+    cn_error("cluster: this node could not leave in %d s and ends as it is; what was acknowledged "
+             "is safe in the engine",
+             LEAVE_MS / 1000);
+    _exit(1);
+}
+
+void cn_cluster_free(struct cn_cluster *cluster)
+{
+    if (!cluster)
+        return;
+    lock(cluster);
+    cluster->ending = true;
+    pthread_cond_broadcast(&cluster->changed);
+    unlock(cluster);
+    if (cluster->watching)
+        pthread_join(cluster->watch, NULL);
+    cn_shards_free(cluster->shards);
+    if (cluster->host)
+        cn_host_free(cluster->host);
+    if (cluster->disk.replicas)
+        cn_cluster_disk_close(&cluster->disk);
+    for (size_t i = 0; i < cluster->name_count; i++)
+        cn_free(cluster->names[i].text);
+    cn_free(cluster->names);
+    cn_free(cluster->url);
+    cn_free(cluster->node);
+    cn_free(cluster->address);
+    pthread_mutex_destroy(&cluster->lock);
+    pthread_cond_destroy(&cluster->changed);
+    cn_free(cluster);
+}
+
+struct cn_shards *cn_cluster_shards(struct cn_cluster *cluster)
+{
+    return cluster->shards;
+}
+
+struct cn_host *cn_cluster_host(struct cn_cluster *cluster)
+{
+    return cluster->host;
+}
+
+const struct cn_ledger *cn_cluster_ledger(struct cn_cluster *cluster)
+{
+    return &cluster->ledger;
+}

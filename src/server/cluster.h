@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/cluster.h - a server that is a node of a cluster.
+ *
+ * Ties four things together that know nothing of each other: the host (cluster/host.h), which
+ * decides what this node has; the replicas on its disk (cluster/disk.h); the set of shards that its
+ * lanes serve from (object/shard.h); and what a single server keeps in files of its own, which here
+ * comes from the engine, so that all nodes agree (cluster/book.h).
+ *
+ *     host's thread and workers      here                          lanes
+ *     front.serve(shard)  ────────►  cn_shards_open(its store) ──► take it up
+ *     front.stop(ticket)  ────────►  cn_shards_stop()          ──► let what runs end
+ *     cn_host_stopped()   ◄────────  reached                   ◄── nothing is left
+ *     front.close()       ────────►  cn_shards_close()         ──► let go, calls fail as retryable
+ *     cn_host_shut()      ◄────────  reached                   ◄── the last has
+ *     lease, gate         ◄────────  may_take(), the store's sink  ask for every call and answer
+ *
+ *     state      what is there                                       goes on to
+ *     BOOTING    the engine is asked, for as long as it takes        JOINED, FAILED
+ *     JOINED     shards come and go; the server may serve            LEFT, FAILED
+ *     FAILED     nothing is served any more: the process is told to  LEFT
+ *                end, with the reason as its error
+ *     LEFT       no store is open, the session is over
+ *
+ * N1  A data directory is of one kind, for ever: that of a single server has FORMAT, that of a node
+ *     shards/DISK. Each is refused by the other, and nothing in it is touched (server/data.c).
+ * N2  Two nodes of one name are refused: at the start, a live session of another disk with the name
+ *     of this one is watched for longer than a session can be silent; if it beats, this one ends.
+ *     Of two that start at once, the one with the higher disk ends when it has seen the other for
+ *     as long.
+ * N3  The secret that ids of objects are made with comes from the cluster's, the numbers of
+ *     namespaces and the table of classes from the book. What a node has of them in its directory
+ *     is a copy (classes.json).
+ * N4  An object's call is answered by the owner of its shard, or refused as retryable with the
+ *     owner's name and address. It is never answered from a copy, and never waits for an owner.
+ * N5  A move waits for what runs in its shard for STOP_MS. What runs longer fails as retryable: its
+ *     shard is closed in the place of being stopped, and opened again if the move does not happen.
+ * N6  Leaving: lanes have ended, so nothing runs; shards are handed over, the session ends, stores
+ *     close. If the engine is away that is given up after the member's leave_ms; others then find
+ *     this node silent. SIGKILL at any moment loses nothing that was acknowledged: the engine has
+ *     it.
+ *
+ * Threads:   open, close and free by the one that opens data directories; hooks as
+ *            cluster/host.h says; the rest from any.
+ * Ownership: cn_cluster_open() allocates; the set of shards is its own, and outlives the node. */
+#ifndef CN_SERVER_CLUSTER_H
+#define CN_SERVER_CLUSTER_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/siphash.h"
+
+struct cn_call;
+struct cn_cluster;
+struct cn_disk;
+struct cn_err;
+struct cn_host;
+struct cn_ledger;
+struct cn_shards;
+
+/* Texts are borrowed for the time of the call that they are given to. */
+struct cn_cluster_options {
+    const char *url;      /* of the engine: postgresql://... */
+    const char *node;     /* its name */
+    const char *peer;     /* HOST:PORT where other nodes reach it; port 0: any */
+    unsigned shard_count; /* of a cluster that this node makes; 0: 256 */
+    unsigned replicas;    /* the same; 0: 2 */
+    bool allow_async;     /* the engine may lose what it has acknowledged */
+    struct cn_disk *disk; /* borrowed until it is freed: the data directory */
+    int64_t history_ms;   /* 0: the default */
+    uint64_t history_bytes;
+};
+
+/* Checks what can be checked without the engine. */
+int cn_cluster_check(const struct cn_cluster_options *options, struct cn_err *err);
+
+/* Waits until the cluster is joined, however long its engine is away. CN_EDENIED: it would lose
+ * data, or is of another version. CN_EEXISTS: N2. */
+int cn_cluster_open(const struct cn_cluster_options *options, struct cn_cluster **cluster,
+                    struct cn_err *err);
+/* N6: when lanes have ended. Waits; a process that cannot leave ends here. */
+void cn_cluster_leave(struct cn_cluster *cluster);
+/* After the node; NULL is fine. */
+void cn_cluster_free(struct cn_cluster *cluster);
+
+struct cn_shards *cn_cluster_shards(struct cn_cluster *cluster);
+struct cn_host *cn_cluster_host(struct cn_cluster *cluster);
+void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE]);
+/* For deployments: server/deploy_classes.h. */
+const struct cn_ledger *cn_cluster_ledger(struct cn_cluster *cluster);
+/* Refuses a call that has come to the wrong node (N4). On its lane. */
+void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call);
+/* Whether it has failed; then *err says why. */
+bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err);
+
+#endif

@@ -1,0 +1,156 @@
+// A cluster of real servers: PostgreSQL with a synchronous standby, and `cairn serve --cluster` processes on a project.
+import { spawn } from "node:child_process";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { Server, cairn, tempDir } from "../../integration/lib/server.mjs";
+import { Postgres, until } from "./postgres.mjs";
+
+/** One durable object class with what it may have, and the services that are objects. */
+export const files = {
+  "wrangler.toml": `name = "ledger"
+main = "index.js"
+compatibility_date = "2026-01-01"
+kv_namespaces = [{ binding = "KV", id = "kv" }]
+d1_databases = [{ binding = "DB", database_name = "db", database_id = "db" }]
+[[durable_objects.bindings]]
+name = "LEDGER"
+class_name = "Ledger"
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["Ledger"]
+[[queues.producers]]
+binding = "QUEUE"
+queue = "jobs"
+[[queues.consumers]]
+queue = "jobs"
+max_batch_size = 10
+max_batch_timeout = 1
+[cairn.cluster]
+shards = 16
+`,
+  "index.js": `import { DurableObject } from "cloudflare:workers";
+export class Ledger extends DurableObject {
+  constructor(ctx, env) {
+    super(ctx, env);
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS entry(at INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT)");
+  }
+  all() { return [...this.ctx.storage.sql.exec("SELECT value FROM entry ORDER BY at")].map((row) => row.value); }
+  add(value) { this.ctx.storage.sql.exec("INSERT INTO entry(value) VALUES (?)", value); return this.all(); }
+  ring(ms) { return this.ctx.storage.setAlarm(Date.now() + ms); }
+  alarm() { this.ctx.storage.sql.exec("INSERT INTO entry(value) VALUES ('alarm')"); }
+  async slow(ms) { await new Promise((resolve) => setTimeout(resolve, ms)); return "slept"; }
+}
+export default {
+  async fetch(request, env) {
+    const [, what, name, value] = new URL(request.url).pathname.split("/");
+    const stub = env.LEDGER.getByName(name ?? "");
+    if (what === "add") return Response.json(await stub.add(value));
+    if (what === "all") return Response.json(await stub.all());
+    if (what === "ring") return Response.json((await stub.ring(Number(value)), "set"));
+    if (what === "slow") return Response.json(await stub.slow(Number(value)));
+    if (what === "put") return Response.json((await env.KV.put(name, value), "put"));
+    if (what === "get") return Response.json(await env.KV.get(name));
+    if (what === "insert") {
+      await env.DB.exec("CREATE TABLE IF NOT EXISTS entry(value TEXT PRIMARY KEY)");
+      return Response.json((await env.DB.prepare("INSERT OR IGNORE INTO entry VALUES (?)").bind(name).run()).success);
+    }
+    if (what === "select") return Response.json((await env.DB.prepare("SELECT value FROM entry ORDER BY value").all()).results.map((row) => row.value));
+    if (what === "send") return Response.json((await env.QUEUE.send(name), "sent"));
+    return new Response("?", { status: 404 });
+  },
+  async queue(batch, env) {
+    for (const message of batch.messages) await env.LEDGER.getByName("queue").add(message.body);
+  },
+};
+`,
+};
+
+export class Cluster {
+  static async make(t, { options = "", standby = true, args = [] } = {}) {
+    const cluster = new Cluster();
+    cluster.t = t;
+    cluster.base = tempDir();
+    cluster.args = args;
+    cluster.project = path.join(cluster.base, "project");
+    mkdirSync(cluster.project);
+    for (const [name, text] of Object.entries(files)) writeFileSync(path.join(cluster.project, name), text);
+    cluster.engines = [await Postgres.make(t, standby ? "*" : "")];
+    if (standby) cluster.engines.push(await Postgres.copy(t, cluster.engines[0]));
+    cluster.primary = 0;
+    cluster.engines.forEach((_, i) => cluster.#link(i));
+    cluster.url = `host=${cluster.engines.map((_, i) => `${cluster.base}/pg${i}`)} user=cairn dbname=postgres${options}`;
+    cluster.nodes = new Map();
+    t.after(() => cluster.kill());
+    return cluster;
+  }
+
+  /** The engine's servers have names that stay while they come and go. */
+  #link(i) {
+    rmSync(`${this.base}/pg${i}`, { force: true });
+    symlinkSync(this.engines[i].dir, `${this.base}/pg${i}`);
+  }
+
+  get engine() {
+    return this.engines[this.primary];
+  }
+
+  /** Starts a node; resolves when it serves. */
+  async start(name, { data = `${this.base}/${name}`, args = [], wait = true } = {}) {
+    const argv = ["--pdeathsig=KILL", cairn, "serve", this.project, "--listen", "127.0.0.1:0", "--lanes", "2", "--data", data,
+      "--cluster", this.url, "--node", name, "--peer", "127.0.0.1:0", ...this.args, ...args];
+    const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off" } });
+    const server = new Server(child, data);
+    server.ready.catch(() => {}); // those who wait are told
+    this.nodes.set(name, server);
+    if (wait) await server.ready;
+    return server;
+  }
+
+  kill() {
+    for (const server of this.nodes.values()) {
+      server.signal("SIGCONT");
+      server.signal("SIGKILL");
+    }
+  }
+
+  /** The primary dies, or lives on for a moment as a zombie; its standby takes its place and gets a new one. */
+  async promote({ zombie = 0 } = {}) {
+    const old = this.primary;
+    if (!zombie) this.engines[old].kill();
+    this.engines[1 - old].promote();
+    this.primary = 1 - old;
+    if (zombie) await new Promise((resolve) => setTimeout(resolve, zombie));
+    this.engines[old].kill();
+    await this.engines[old].exited;
+    this.engines[old] = await Postgres.copy(this.t, this.engine);
+    this.#link(old);
+  }
+
+  /** By the engine: all shards have a live owner, and as many live replicas as there can be, up to two. */
+  whole(replicas = 2) {
+    const sql = `SELECT count(*) FROM cairn.shard s WHERE (SELECT count(*) FROM cairn.session x WHERE x.live AND x.disk = ANY (s.disks)) >= ${replicas}
+      AND EXISTS (SELECT 1 FROM cairn.session x WHERE x.live AND x.id = s.owner)`;
+    return until(() => this.engine.tryAsk(sql) === "16", "every shard has an owner and its replicas", 120_000);
+  }
+
+  /** Asks nodes in turn until one answers 200: {value, node}. `order`: who is asked first. */
+  async ask(target, { limit = 60_000, timeout = 4000, order = [...this.nodes.keys()] } = {}) {
+    let last;
+    for (const deadline = Date.now() + limit; Date.now() < deadline; ) {
+      for (const node of order) {
+        const server = this.nodes.get(node);
+        if (!server?.url || server.exit) continue;
+        try {
+          const response = await fetch(server.url + target, { signal: AbortSignal.timeout(timeout) });
+          const text = await response.text();
+          if (response.status === 200) return { value: JSON.parse(text), node };
+          last = `${node}: ${response.status} ${text}`;
+        } catch (error) {
+          last = `${node}: ${error}`;
+        }
+      }
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+    throw new Error(`${target}: nobody answers: ${last}`);
+  }
+}

@@ -1,0 +1,105 @@
+// Servers of PostgreSQL for a test: a primary, a synchronous standby, and what may happen to them.
+//
+// They run as an unprivileged user below a folder of their own and listen on a socket in it, so no port is taken. What test/lib/postgres.h is for
+// tests in C.
+import { spawn, spawnSync } from "node:child_process";
+import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+
+const NOBODY = 65534;
+const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+const versions = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").sort((a, b) => a - b) : [];
+const bin = versions.length ? `/usr/lib/postgresql/${versions.at(-1)}/bin` : null;
+
+/** Why there is none, or false: what a test's `skip` takes. */
+export const absent = bin === null && "PostgreSQL is not installed (Debian package postgresql-15)";
+
+export class Postgres {
+  /** @param {string} standbys synchronous_standby_names; "": none is waited for */
+  static async make(t, standbys = "*") {
+    const server = new Postgres(t);
+    server.#run("initdb", "-D", "data", "-U", "cairn", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C");
+    server.#configure(`synchronous_standby_names = '${standbys}'`, "autovacuum = off");
+    return server.start();
+  }
+
+  constructor(t) {
+    this.dir = mkdtempSync("/tmp/cairn-pg-"); // short: it has a socket
+    if (user.uid) chownSync(this.dir, NOBODY, NOBODY);
+    t.after(() => {
+      this.kill();
+      rmSync(this.dir, { recursive: true, force: true });
+    });
+  }
+
+  #run(program, ...args) {
+    const { status, stderr } = spawnSync(path.join(bin, program), args, { ...user, cwd: this.dir, encoding: "utf8" });
+    if (status !== 0) throw new Error(`${program}: ${stderr}`);
+  }
+
+  #configure(...lines) {
+    appendFileSync(path.join(this.dir, "data/postgresql.conf"), [
+      "listen_addresses = ''", `unix_socket_directories = '${this.dir}'`, "max_connections = 100", "shared_buffers = 16MB", "wal_level = replica",
+      "max_wal_senders = 10", "hot_standby = on", "wal_keep_size = 64MB", "logging_collector = off", ...lines, "",
+    ].join("\n"));
+  }
+
+  async start() {
+    // setpriv: it ends with this process, whatever ends that.
+    const argv = [...(user.uid ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : []), "--pdeathsig=QUIT", path.join(bin, "postgres"), "-D", "data"];
+    await this.exited; // one that was killed leaves processes, which end a moment later
+    rmSync(path.join(this.dir, "data/postmaster.pid"), { force: true });
+    this.child = spawn("setpriv", argv, { cwd: this.dir, stdio: ["ignore", "pipe", "pipe"] });
+    this.output = "";
+    for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => (this.output += text));
+    this.exited = new Promise((resolve) => this.child.on("exit", resolve));
+    await until(() => this.tryAsk("SELECT 1") === "1", `PostgreSQL starts:\n${this.output}`);
+    return this;
+  }
+
+  /** A copy of a running server that follows it. */
+  static async copy(t, of, name = "second") {
+    const server = new Postgres(t);
+    const conninfo = `host=${of.dir} user=cairn application_name=${name}`;
+    server.#run("pg_basebackup", "-D", "data", "-d", conninfo, "-X", "stream", "-c", "fast", "--no-sync");
+    server.#configure(`primary_conninfo = '${conninfo}'`);
+    writeFileSync(path.join(server.dir, "data/standby.signal"), "", { mode: 0o644 });
+    if (user.uid) chownSync(path.join(server.dir, "data/standby.signal"), NOBODY, NOBODY);
+    await server.start();
+    await until(() => of.tryAsk(`SELECT count(*) FROM pg_stat_replication WHERE application_name = '${name}' AND state = 'streaming'`) === "1", "the standby follows");
+    return server;
+  }
+
+  /** kill -9: its other processes end with it. */
+  kill() {
+    if (!this.child || this.child.exitCode !== null || this.child.signalCode !== null) return;
+    this.child.kill("SIGKILL");
+  }
+
+  promote() {
+    this.#run("pg_ctl", "promote", "-D", "data", "-w", "-s");
+  }
+
+  /** The first value of the first row; undefined if it did not work. */
+  tryAsk(sql) {
+    const { status, stdout } = spawnSync("psql", ["-X", "-A", "-t", "-q", "-h", this.dir, "-U", "cairn", "-d", "postgres", "-c", `SET synchronous_commit = local; ${sql}`],
+      { encoding: "utf8", timeout: 20_000 });
+    return status === 0 ? stdout.trim() : undefined;
+  }
+
+  ask(sql) {
+    const value = this.tryAsk(sql);
+    if (value === undefined) throw new Error(`${sql}:\n${this.output}`);
+    return value;
+  }
+}
+
+/** Asks again and again; the limit is for what never comes. */
+export async function until(condition, what, milliseconds = 60_000) {
+  for (const deadline = Date.now() + milliseconds; ; ) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > deadline) throw new Error(`${what} did not come`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
