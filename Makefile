@@ -320,9 +320,11 @@ $(B)/cluster/node: $(CLUSTER_NODE) $(LIB)
 $(B)/cluster/test_cluster: $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD) $(LDLIBS_ALL)
-.PHONY: cluster-test
-cluster-test: setup-test $(B)/cluster/node $(B)/cluster/test_cluster ## nodes of a cluster as processes on a real PostgreSQL, under faults; CLUSTER_SECONDS=60
+.PHONY: cluster-test cluster-test-server
+cluster-test: setup-test $(B)/cluster/node $(B)/cluster/test_cluster cluster-test-server ## nodes of a cluster as processes on a real PostgreSQL, under faults; CLUSTER_SECONDS=60
 	@CLUSTER_NODE=$(abspath $(B)/cluster/node) CLUSTER_SECONDS=$(CLUSTER_SECONDS) $(B)/cluster/test_cluster
+cluster-test-server: $(B)/cairn ## the same with real servers (test/cluster/server); CLUSTER_SECONDS=60
+	@CAIRN=$(abspath $(B)/cairn) CLUSTER_SECONDS=$(CLUSTER_SECONDS) node --test --test-concurrency=1 --test-reporter=spec test/cluster/server/*.test.mjs
 
 FLIPS ?= 1500
 flips: $(B)/unit/store/test_damage $(B)/cairn ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500

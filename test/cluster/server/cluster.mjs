@@ -1,6 +1,7 @@
 // A cluster of real servers: PostgreSQL with a synchronous standby, and `cairn serve --cluster` processes on a project.
 import { spawn } from "node:child_process";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import net from "node:net";
 import path from "node:path";
 import { Server, cairn, tempDir } from "../../integration/lib/server.mjs";
 import { Postgres, until } from "./postgres.mjs";
@@ -59,11 +60,51 @@ export default {
     return new Response("?", { status: 404 });
   },
   async queue(batch, env) {
-    for (const message of batch.messages) await env.LEDGER.getByName("queue").add(message.body);
+    for (const message of batch.messages) console.log("delivered " + message.body + "."); // objects of other nodes cannot be called
   },
 };
 `,
 };
+
+/** A folder with a socket of PostgreSQL that leads to the one in another; when it is cut, what is sent is swallowed. */
+class Wire {
+  constructor(t, dir, to) {
+    this.dir = dir;
+    this.open = new Set();
+    mkdirSync(dir);
+    this.server = net.createServer((near) => {
+      const far = net.connect(path.join(to, ".s.PGSQL.5432"));
+      const pair = [near, far];
+      this.open.add(pair);
+      for (const [one, other] of [pair, [far, near]]) {
+        one.on("error", () => {});
+        one.on("close", () => {
+          this.open.delete(pair);
+          if (!this.isCut) other.destroy();
+        });
+        one.pipe(other);
+      }
+      if (this.isCut) this.#stop(pair);
+    });
+    this.server.listen(path.join(dir, ".s.PGSQL.5432"));
+    t.after(() => {
+      this.server.close();
+      for (const pair of this.open) for (const end of pair) end.destroy();
+    });
+  }
+
+  #stop(pair) {
+    for (const end of pair) end.unpipe().pause();
+  }
+
+  cut(on) {
+    this.isCut = on;
+    for (const pair of this.open) {
+      if (on) this.#stop(pair);
+      else for (const end of pair) end.destroy(); // what was lost on the way is lost
+    }
+  }
+}
 
 export class Cluster {
   static async make(t, { options = "", standby = true, args = [] } = {}) {
@@ -78,8 +119,9 @@ export class Cluster {
     if (standby) cluster.engines.push(await Postgres.copy(t, cluster.engines[0]));
     cluster.primary = 0;
     cluster.engines.forEach((_, i) => cluster.#link(i));
-    cluster.url = `host=${cluster.engines.map((_, i) => `${cluster.base}/pg${i}`)} user=cairn dbname=postgres${options}`;
+    cluster.options = options;
     cluster.nodes = new Map();
+    cluster.wires = new Map();
     t.after(() => cluster.kill());
     return cluster;
   }
@@ -90,6 +132,17 @@ export class Cluster {
     symlinkSync(this.engines[i].dir, `${this.base}/pg${i}`);
   }
 
+  /** The connection string of a node: by sockets of its own, which can be cut. */
+  url(name) {
+    if (!this.wires.has(name)) this.wires.set(name, this.engines.map((_, i) => new Wire(this.t, `${this.base}/${name}.pg${i}`, `${this.base}/pg${i}`)));
+    return `host=${this.wires.get(name).map((wire) => wire.dir)} user=cairn dbname=postgres${this.options}`;
+  }
+
+  /** Nothing goes between the node and the engine any more, or again. */
+  cut(name, on) {
+    for (const wire of this.wires.get(name)) wire.cut(on);
+  }
+
   get engine() {
     return this.engines[this.primary];
   }
@@ -97,7 +150,7 @@ export class Cluster {
   /** Starts a node; resolves when it serves. */
   async start(name, { data = `${this.base}/${name}`, args = [], wait = true } = {}) {
     const argv = ["--pdeathsig=KILL", cairn, "serve", this.project, "--listen", "127.0.0.1:0", "--lanes", "2", "--data", data,
-      "--cluster", this.url, "--node", name, "--peer", "127.0.0.1:0", ...this.args, ...args];
+      "--cluster", this.url(name), "--node", name, "--peer", "127.0.0.1:0", ...this.args, ...args];
     const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off" } });
     const server = new Server(child, data);
     server.ready.catch(() => {}); // those who wait are told
@@ -133,21 +186,27 @@ export class Cluster {
     return until(() => this.engine.tryAsk(sql) === "16", "every shard has an owner and its replicas", 120_000);
   }
 
+  /** One try at one node: {status, value, owner}; status 0: there was no answer. */
+  async try(node, target, timeout = 4000) {
+    const server = this.nodes.get(node);
+    if (!server?.url || server.exit) return { status: 0 };
+    try {
+      const response = await fetch(server.url + target, { signal: AbortSignal.timeout(timeout) });
+      const text = await response.text();
+      return { status: response.status, value: response.status === 200 ? JSON.parse(text) : text, owner: response.headers.get("cairn-owner") };
+    } catch (error) {
+      return { status: 0, value: String(error) };
+    }
+  }
+
   /** Asks nodes in turn until one answers 200: {value, node}. `order`: who is asked first. */
   async ask(target, { limit = 60_000, timeout = 4000, order = [...this.nodes.keys()] } = {}) {
     let last;
     for (const deadline = Date.now() + limit; Date.now() < deadline; ) {
       for (const node of order) {
-        const server = this.nodes.get(node);
-        if (!server?.url || server.exit) continue;
-        try {
-          const response = await fetch(server.url + target, { signal: AbortSignal.timeout(timeout) });
-          const text = await response.text();
-          if (response.status === 200) return { value: JSON.parse(text), node };
-          last = `${node}: ${response.status} ${text}`;
-        } catch (error) {
-          last = `${node}: ${error}`;
-        }
+        const { status, value } = await this.try(node, target, timeout);
+        if (status === 200) return { value, node };
+        last = `${node}: ${status} ${value}`;
       }
       await new Promise((resolve) => setTimeout(resolve, 30));
     }

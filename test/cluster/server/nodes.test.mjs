@@ -1,0 +1,129 @@
+// Servers as nodes of a cluster, one thing after the other: who answers, who refuses, what is refused at the start. Under faults: faults.test.mjs.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+import { cairn, tempDir } from "../../integration/lib/server.mjs";
+import { Cluster, files } from "./cluster.mjs";
+import { absent, until } from "./postgres.mjs";
+
+const options = { skip: absent, timeout: 600_000 };
+const names = Array.from({ length: 16 }, (_, i) => `n${i}`);
+
+test("every object has one owner, which the others name; services, alarms and stops follow it", options, async (t) => {
+  const cluster = await Cluster.make(t);
+  for (const name of ["a", "b", "c"]) await cluster.start(name);
+  await cluster.whole();
+  await until(() => cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard") === "3", "all nodes own something");
+  const owners = new Set();
+  for (const name of names) owners.add((await cluster.ask(`/add/${name}/first`)).node);
+  assert.ok(owners.size > 1);
+
+  // Nobody else answers, and all who do not say who does. (Shards may move for balance meanwhile.)
+  for (const name of names)
+    await until(async () => {
+      const answers = await Promise.all(["a", "b", "c"].map(async (node) => ({ node, ...(await cluster.try(node, `/all/${name}`)) })));
+      const good = answers.filter((answer) => answer.status === 200);
+      assert.ok(good.length <= 1, JSON.stringify(answers));
+      for (const answer of answers) assert.ok([200, 503].includes(answer.status), JSON.stringify(answers));
+      return good.length === 1 && answers.every((answer) => answer === good[0] || (answer.owner ?? "").split(" ")[0] === good[0].node);
+    }, `one answers for ${name}`);
+
+  await cluster.ask("/put/key/value");
+  assert.equal((await cluster.ask("/get/key")).value, "value");
+  await cluster.ask("/insert/row");
+  assert.deepEqual((await cluster.ask("/select")).value, ["row"]);
+  await cluster.ask("/send/job");
+  await until(() => [...cluster.nodes.values()].some((server) => server.output.includes("delivered job.")), "the message");
+  const { node } = await cluster.ask("/ring/bell/1500");
+
+  // Its owner leaves in order: what it had is another's, and the alarm fires there.
+  const left = cluster.nodes.get(node);
+  assert.deepEqual(await left.stop(), { code: 0, signal: null }, left.output);
+  await until(async () => (await cluster.ask("/all/bell")).value.includes("alarm"), "the alarm");
+  for (const name of names) assert.deepEqual((await cluster.ask(`/all/${name}`)).value, ["first"]);
+
+  // It comes back, the others are killed, and it has everything.
+  await cluster.start(node);
+  await cluster.whole();
+  for (const [name, server] of cluster.nodes) if (name !== node) server.signal("SIGKILL");
+  for (const name of names) assert.deepEqual((await cluster.ask(`/add/${name}/second`, { order: [node] })).value, ["first", "second"]);
+  assert.equal((await cluster.ask("/get/key", { order: [node] })).value, "value");
+});
+
+test("a node that is cut off answers nothing after its lease, and comes back by itself", options, async (t) => {
+  const cluster = await Cluster.make(t);
+  for (const name of ["a", "b"]) await cluster.start(name);
+  await cluster.whole();
+  const { node } = await cluster.ask("/add/x/before");
+  const other = node === "a" ? "b" : "a";
+  cluster.cut(node, true);
+  assert.deepEqual((await cluster.ask("/add/x/after", { order: [other] })).value, ["before", "after"]);
+  const late = await cluster.try(node, "/all/x"); // another has it: the lease of this one is over
+  assert.equal(late.status, 503);
+  assert.match(late.value, /does not answer for the object/);
+  cluster.cut(node, false);
+  await until(() => /joins anew/.test(cluster.nodes.get(node).output), "it finds its session ended");
+  await cluster.whole();
+  assert.deepEqual((await cluster.ask("/all/x")).value, ["before", "after"]);
+});
+
+test("a move does not wait for ever for what runs in its shard", options, async (t) => {
+  const cluster = await Cluster.make(t);
+  await cluster.start("a");
+  await cluster.ask("/add/x/1");
+  const slow = cluster.try("a", "/slow/x/600000", 600_000);
+  await cluster.start("b"); // shards move to it, for balance
+  await cluster.start("c");
+  await until(() => cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard") === "3", "all nodes own something");
+  assert.deepEqual((await cluster.ask("/add/x/2")).value, ["1", "2"]);
+  const a = cluster.nodes.get("a");
+  a.signal("SIGTERM");
+  a.signal("SIGTERM"); // at once, with shards that move
+  assert.equal((await a.exited).code, 0, a.output);
+  await slow;
+  assert.deepEqual((await cluster.ask("/add/x/3")).value, ["1", "2", "3"]);
+});
+
+test("what cannot be served is refused at the start, with a sentence", options, async (t) => {
+  const cluster = await Cluster.make(t, { standby: false });
+  const fails = async (name, pattern, more) => {
+    const server = await cluster.start(name, { ...more, wait: false });
+    assert.equal((await server.exited).code, 1, server.output);
+    assert.match(server.output, pattern);
+  };
+  await fails("a", /synchronous_standby_names is empty: .*allow_async/);
+  assert.equal(cluster.engine.ask("SELECT to_regclass('cairn.cluster') IS NULL"), "t"); // nothing is made in it
+  cluster.args = ["--allow-async"];
+  await cluster.start("a");
+  assert.match(cluster.nodes.get("a").output, /what was acknowledged may be lost/);
+  await cluster.ask("/add/x/1");
+  const first = cluster.nodes.get("a");
+  await fails("again", /another process|is locked|in use/i, { data: first.data });
+
+  // A directory of each kind, used as the other.
+  const single = tempDir();
+  const run = (...args) => spawnSync(cairn, args, { encoding: "utf8", env: { ...process.env, CAIRN_ADMIN: "off" }, timeout: 60_000 });
+  assert.equal(run("deploy", cluster.project, "--data", single).status, 0);
+  await fails("b", /is the data directory of a single server/, { data: single });
+  const refused = run("serve", cluster.project, "--listen", "127.0.0.1:0", "--data", path.join(cluster.base, "a"));
+  assert.match(refused.stderr, /is the data directory of a node of a cluster/);
+  assert.match(run("check", path.join(cluster.base, "a")).stderr + run("kv", "namespace", "list", "--data", path.join(cluster.base, "b")).stderr, /cluster|data directory/);
+
+  // A project with buckets.
+  writeFileSync(path.join(cluster.project, "wrangler.toml"), `r2_buckets = [{ binding = "R2", bucket_name = "x" }]\n${files["wrangler.toml"]}`);
+  await fails("c", /r2_buckets: R2 buckets do not work in a cluster yet/);
+  writeFileSync(path.join(cluster.project, "wrangler.toml"), files["wrangler.toml"]);
+
+  // Another version of the tables, and an engine that comes later.
+  cluster.engine.ask("UPDATE cairn.cluster SET major = major + 1");
+  await fails("d", /another major version/);
+  cluster.engine.ask("UPDATE cairn.cluster SET major = major - 1");
+  cluster.engine.kill();
+  const patient = await cluster.start("d", { wait: false });
+  await patient.until(/the engine of the cluster: .*trying again/);
+  await cluster.engine.start();
+  await patient.ready;
+  assert.deepEqual((await cluster.ask("/add/y/1", { order: ["d"] })).value, ["1"]);
+});
