@@ -649,13 +649,30 @@ static void pipeline_results(struct link *link)
     }
 }
 
+/* What is no wish is a hint. */
+static void take_wish(struct cn_engine_pg *pg, const char *text)
+{
+    const char move[] = "move ";
+    char *node;
+    if (!pg->hooks.wish || strncmp(text, move, sizeof(move) - 1) != 0)
+        return;
+    unsigned long shard = strtoul(text + sizeof(move) - 1, &node, 10);
+    if (*node == ' ' && cn_engine_pg_is_node(node + 1) && shard < CN_CLUSTER_SHARDS_MAX)
+        pg->hooks.wish(pg->hooks.data, (uint32_t)shard, node + 1);
+}
+
 static void take_hints(struct link *link)
 {
     struct cn_engine_pg *pg = link->pg;
+    unsigned links = pg->links;
     bool any = false;
-    for (PGnotify *hint; (hint = pg->pq->PQnotifies(link->conn)); any = true)
+    for (PGnotify *hint; pg->links == links && (hint = pg->pq->PQnotifies(link->conn));
+         any = true) {
+        if (link->state == UP)
+            take_wish(pg, hint->extra);
         pg->pq->PQfreemem(hint);
-    if (any && link->state == UP)
+    }
+    if (any && pg->links == links && link->state == UP)
         pg->hooks.hint(pg->hooks.data);
 }
 

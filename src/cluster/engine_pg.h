@@ -76,6 +76,9 @@ struct cn_engine_pg_hooks {
     struct cn_engine_record (*record)(void *data, uint32_t shard, uint64_t lsn);
     /* To a question: NULL if it has no row. Borrowed. May be NULL if nothing is asked. */
     void (*told)(void *data, const char *text);
+    /* An operator wants the shard to be that node's: a notification "move SHARD NODE". It may be
+     * lost. May be NULL. */
+    void (*wish)(void *data, uint32_t shard, const char *node);
 };
 
 struct cn_engine_pg_config {

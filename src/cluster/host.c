@@ -658,6 +658,21 @@ static int move(struct cn_host *host, uint32_t shard, const char *node, struct c
     return cn_err_set(err, CN_ENOTFOUND, "there is no node %.63s in the cluster now", node);
 }
 
+/* All nodes are told; the owner may do it. */
+static void on_wish(void *data, uint32_t shard, const char *node)
+{
+    struct cn_host *host = data;
+    struct cn_err err;
+    if (!host->member_there || shard >= host->shard_count ||
+        host->member.shards[shard].role != CN_ROLE_SERVING || strcmp(node, host->node) == 0)
+        return;
+    if (move(host, shard, node, &err) == 0)
+        cn_info("cluster: shard %u is moved to %s, as somebody asked", shard, node);
+    else
+        cn_warn("cluster: %s", err.text);
+    cn_host_after(host);
+}
+
 static void on_request(struct cn_mail *mail, void *data)
 {
     struct cn_host *host = data;
@@ -887,7 +902,7 @@ int cn_host_new(const struct cn_host_config *config, struct cn_host **result, st
         .shard_count = config->shard_count,
         .replicas = config->replicas,
         .allow_flaws = config->allow_flaws,
-        .hooks = {host, on_up, on_down, on_answer, on_hint, on_nodes, on_record}};
+        .hooks = {host, on_up, on_down, on_answer, on_hint, on_nodes, on_record, NULL, on_wish}};
     pthread_mutex_init(&host->lock, NULL);
     pthread_mutex_init(&host->status_lock, NULL);
     pthread_cond_init(&host->work, NULL);

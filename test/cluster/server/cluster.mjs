@@ -159,6 +159,15 @@ export class Cluster {
     return server;
   }
 
+  /** Runs `cairn cluster ...`: {code, stdout, stderr}. */
+  async command(...args) {
+    const child = spawn(cairn, ["cluster", ...args, "--cluster", `host=${this.engines.map((engine) => engine.dir)} user=cairn dbname=postgres`], { stdio: ["ignore", "pipe", "pipe"] });
+    const result = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"]) child[name].setEncoding("utf8").on("data", (text) => (result[name] += text));
+    result.code = await new Promise((resolve) => child.on("close", resolve));
+    return result;
+  }
+
   kill() {
     for (const server of this.nodes.values()) {
       server.signal("SIGCONT");
@@ -170,7 +179,7 @@ export class Cluster {
   async promote({ zombie = 0 } = {}) {
     const old = this.primary;
     if (!zombie) this.engines[old].kill();
-    this.engines[1 - old].promote();
+    await this.engines[1 - old].promote();
     this.primary = 1 - old;
     if (zombie) await new Promise((resolve) => setTimeout(resolve, zombie));
     this.engines[old].kill();
@@ -183,7 +192,7 @@ export class Cluster {
   whole(replicas = 2) {
     const sql = `SELECT count(*) FROM cairn.shard s WHERE (SELECT count(*) FROM cairn.session x WHERE x.live AND x.disk = ANY (s.disks)) >= ${replicas}
       AND EXISTS (SELECT 1 FROM cairn.session x WHERE x.live AND x.id = s.owner)`;
-    return until(() => this.engine.tryAsk(sql) === "16", "every shard has an owner and its replicas", 120_000);
+    return until(async () => (await this.engine.tryAsk(sql)) === "16", "every shard has an owner and its replicas", 120_000);
   }
 
   /** One try at one node: {status, value, owner}; status 0: there was no answer. */

@@ -130,7 +130,7 @@ test("the control: what an engine loses that does not wait for its standby is fo
   cluster.engines[0].kill();
   for (const server of cluster.nodes.values()) await server.exited;
   await cluster.engines[1].start();
-  cluster.engines[1].promote();
+  await cluster.engines[1].promote();
   cluster.primary = 1;
   // On disks of their own, since the old ones have what the engine lost.
   for (const name of NAMES) await cluster.start(name, { wait: false, data: `${cluster.base}/${name}.new` });

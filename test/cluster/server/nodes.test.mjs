@@ -15,7 +15,7 @@ test("every object has one owner, which the others name; services, alarms and st
   const cluster = await Cluster.make(t);
   for (const name of ["a", "b", "c"]) await cluster.start(name);
   await cluster.whole();
-  await until(() => cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard") === "3", "all nodes own something");
+  await until(async () => (await cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard")) === "3", "all nodes own something", 200_000);
   const owners = new Set();
   for (const name of names) owners.add((await cluster.ask(`/add/${name}/first`)).node);
   assert.ok(owners.size > 1);
@@ -76,7 +76,7 @@ test("a move does not wait for ever for what runs in its shard", options, async 
   const slow = cluster.try("a", "/slow/x/600000", 600_000);
   await cluster.start("b"); // shards move to it, for balance
   await cluster.start("c");
-  await until(() => cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard") === "3", "all nodes own something");
+  await until(async () => (await cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard")) === "3", "all nodes own something", 200_000);
   assert.deepEqual((await cluster.ask("/add/x/2")).value, ["1", "2"]);
   const a = cluster.nodes.get("a");
   a.signal("SIGTERM");
@@ -84,6 +84,38 @@ test("a move does not wait for ever for what runs in its shard", options, async 
   assert.equal((await a.exited).code, 0, a.output);
   await slow;
   assert.deepEqual((await cluster.ask("/add/x/3")).value, ["1", "2", "3"]);
+});
+
+test("cairn cluster shows nodes and shards, moves, drains and forgets", options, async (t) => {
+  const cluster = await Cluster.make(t);
+  await cluster.start("a");
+  await cluster.ask("/add/x/1");
+  await cluster.start("b");
+  await cluster.whole();
+  assert.match((await cluster.command("status")).stdout, /^shards +16$[^]*^nodes alive +2$[^]*^shards without an owner +0$/m);
+  const rows = (await cluster.command("shards")).stdout.trim().split("\n").slice(1).map((row) => row.split(/ {2,}/));
+  assert.equal(rows.length, 16);
+  const [shard, owner] = rows.findLast((row) => row[4] === "a, b");
+  const other = owner === "a" ? "b" : "a";
+  const moved = await cluster.command("move", shard, other);
+  assert.deepEqual([moved.code, moved.stdout], [0, `shard ${shard} is ${other}'s\n`], moved.stderr);
+  for (const [why, ...args] of [["no node of the cluster is called x", "forget", "x"], ["no node of the cluster is called x", "drain", "x"], ["is no number of a shard", "move", "y", "a"],
+    ["a is not forgotten: it is alive", "forget", "a"], ["there is no shard 99", "move", "99", "a"]]) {
+    const result = await cluster.command(...args);
+    assert.deepEqual([result.code, result.stderr.includes(why)], [1, true], result.stderr);
+  }
+  assert.equal((await cluster.command("nothing")).code, 2);
+
+  // A third comes, the first is emptied, stopped and forgotten.
+  await cluster.start("c");
+  assert.equal((await cluster.command("drain", "a")).code, 0);
+  await until(async () => /^a +draining +0 +0 /m.test((await cluster.command("nodes")).stdout), "a is empty", 200_000);
+  assert.deepEqual(await cluster.nodes.get("a").stop(), { code: 0, signal: null });
+  assert.equal((await cluster.command("forget", "a")).stdout, "a is forgotten\n");
+  assert.doesNotMatch((await cluster.command("nodes")).stdout, /^a /m);
+  assert.deepEqual((await cluster.ask("/add/x/2")).value, ["1", "2"]);
+  cluster.nodes.get("b").signal("SIGKILL"); // the last but one: it may not be forgotten while it has what nobody else has
+  assert.deepEqual((await cluster.ask("/all/x", { order: ["c"] })).value, ["1", "2"]);
 });
 
 test("what cannot be served is refused at the start, with a sentence", options, async (t) => {
@@ -94,7 +126,7 @@ test("what cannot be served is refused at the start, with a sentence", options, 
     assert.match(server.output, pattern);
   };
   await fails("a", /synchronous_standby_names is empty: .*allow_async/);
-  assert.equal(cluster.engine.ask("SELECT to_regclass('cairn.cluster') IS NULL"), "t"); // nothing is made in it
+  assert.equal(await cluster.engine.ask("SELECT to_regclass('cairn.cluster') IS NULL"), "t"); // nothing is made in it
   cluster.args = ["--allow-async"];
   await cluster.start("a");
   assert.match(cluster.nodes.get("a").output, /what was acknowledged may be lost/);
@@ -117,9 +149,9 @@ test("what cannot be served is refused at the start, with a sentence", options, 
   writeFileSync(path.join(cluster.project, "wrangler.toml"), files["wrangler.toml"]);
 
   // Another version of the tables, and an engine that comes later.
-  cluster.engine.ask("UPDATE cairn.cluster SET major = major + 1");
+  await cluster.engine.ask("UPDATE cairn.cluster SET major = major + 1");
   await fails("d", /another major version/);
-  cluster.engine.ask("UPDATE cairn.cluster SET major = major - 1");
+  await cluster.engine.ask("UPDATE cairn.cluster SET major = major - 1");
   cluster.engine.kill();
   const patient = await cluster.start("d", { wait: false });
   await patient.until(/the engine of the cluster: .*trying again/);

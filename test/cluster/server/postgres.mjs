@@ -2,9 +2,12 @@
 //
 // They run as an unprivileged user below a folder of their own and listen on a socket in it, so no port is taken. What test/lib/postgres.h is for
 // tests in C.
-import { spawn, spawnSync } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { promisify } from "node:util";
+
+const exec = promisify(execFile); // nothing here blocks: the wires of a cluster are in this process
 
 const NOBODY = 65534;
 const user = process.getuid() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
@@ -18,7 +21,7 @@ export class Postgres {
   /** @param {string} standbys synchronous_standby_names; "": none is waited for */
   static async make(t, standbys = "*") {
     const server = new Postgres(t);
-    server.#run("initdb", "-D", "data", "-U", "cairn", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C");
+    await server.#run("initdb", "-D", "data", "-U", "cairn", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C");
     server.#configure(`synchronous_standby_names = '${standbys}'`, "autovacuum = off");
     return server.start();
   }
@@ -32,9 +35,8 @@ export class Postgres {
     });
   }
 
-  #run(program, ...args) {
-    const { status, stderr } = spawnSync(path.join(bin, program), args, { ...user, cwd: this.dir, encoding: "utf8" });
-    if (status !== 0) throw new Error(`${program}: ${stderr}`);
+  async #run(program, ...args) {
+    await exec(path.join(bin, program), args, { ...user, cwd: this.dir });
   }
 
   #configure(...lines) {
@@ -53,7 +55,7 @@ export class Postgres {
     this.output = "";
     for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => (this.output += text));
     this.exited = new Promise((resolve) => this.child.on("exit", resolve));
-    await until(() => this.tryAsk("SELECT 1") === "1", `PostgreSQL starts:\n${this.output}`);
+    await until(async () => (await this.tryAsk("SELECT 1")) === "1", `PostgreSQL starts:\n${this.output}`);
     return this;
   }
 
@@ -61,12 +63,12 @@ export class Postgres {
   static async copy(t, of, name = "second") {
     const server = new Postgres(t);
     const conninfo = `host=${of.dir} user=cairn application_name=${name}`;
-    server.#run("pg_basebackup", "-D", "data", "-d", conninfo, "-X", "stream", "-c", "fast", "--no-sync");
+    await server.#run("pg_basebackup", "-D", "data", "-d", conninfo, "-X", "stream", "-c", "fast", "--no-sync");
     server.#configure(`primary_conninfo = '${conninfo}'`);
     writeFileSync(path.join(server.dir, "data/standby.signal"), "", { mode: 0o644 });
     if (user.uid) chownSync(path.join(server.dir, "data/standby.signal"), NOBODY, NOBODY);
     await server.start();
-    await until(() => of.tryAsk(`SELECT count(*) FROM pg_stat_replication WHERE application_name = '${name}' AND state = 'streaming'`) === "1", "the standby follows");
+    await until(async () => (await of.tryAsk(`SELECT count(*) FROM pg_stat_replication WHERE application_name = '${name}' AND state = 'streaming'`)) === "1", "the standby follows");
     return server;
   }
 
@@ -77,18 +79,17 @@ export class Postgres {
   }
 
   promote() {
-    this.#run("pg_ctl", "promote", "-D", "data", "-w", "-s");
+    return this.#run("pg_ctl", "promote", "-D", "data", "-w", "-s");
   }
 
   /** The first value of the first row; undefined if it did not work. */
-  tryAsk(sql) {
-    const { status, stdout } = spawnSync("psql", ["-X", "-A", "-t", "-q", "-h", this.dir, "-U", "cairn", "-d", "postgres", "-c", `SET synchronous_commit = local; ${sql}`],
-      { encoding: "utf8", timeout: 20_000 });
-    return status === 0 ? stdout.trim() : undefined;
+  async tryAsk(sql) {
+    const argv = ["-X", "-A", "-t", "-q", "-h", this.dir, "-U", "cairn", "-d", "postgres", "-c", `SET synchronous_commit = local; ${sql}`];
+    return exec("psql", argv, { timeout: 20_000 }).then(({ stdout }) => stdout.trim(), () => undefined);
   }
 
-  ask(sql) {
-    const value = this.tryAsk(sql);
+  async ask(sql) {
+    const value = await this.tryAsk(sql);
     if (value === undefined) throw new Error(`${sql}:\n${this.output}`);
     return value;
   }

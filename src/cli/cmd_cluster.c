@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/cmd_cluster.c - `cairn cluster`: what the engine of a cluster knows, and an operator's
+ * wishes.
+ *
+ * It asks the engine and no node, so it works from anywhere, also when all nodes are down; a wish
+ * is carried out by the nodes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/args.h"
+#include "cli/print.h"
+#include "cluster/book.h"
+#include "cluster/engine.h"
+#include "cluster/engine_pg.h"
+
+enum { MOVE_S = 20 };
+
+struct options {
+    const char *url;
+    bool off;
+};
+
+struct run {
+    const struct options *options;
+    const char **rest; /* behind the verb */
+    size_t rest_count;
+    struct cn_buf text;
+};
+
+/* 1: there is a text, in run->text. */
+static int ask(struct run *run, const char *sql, const char *const *values, size_t count,
+               struct cn_err *err)
+{
+    struct cn_book book = {.conninfo = run->options->url,
+                           .node = "operator",
+                           .existing = true,
+                           .allow_flaws = CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC |
+                                          CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES};
+    cn_buf_clear(&run->text);
+    return cn_book_ask(&book, sql, values, count, &run->text, err);
+}
+
+/* Lines of cells with tabs between them. */
+static void print_rows(struct run *run, const char *heading, size_t columns)
+{
+    struct cn_table table;
+    cn_table_init(&table, columns);
+    const char *texts[] = {heading, cn_buf_text(&run->text)};
+    for (size_t i = 0; i < 2; i++)
+        for (const char *at = texts[i]; *at;) {
+            size_t size = strcspn(at, "\t\n");
+            cn_table_add(&table, at, size);
+            at += size + (at[size] != 0);
+        }
+    cn_table_print(&table);
+}
+
+static int run_status(struct run *run, struct cn_err *err)
+{
+    int rc = ask(
+        run,
+        "SELECT 'cluster' || E'\\t' || c.id || E'\\n' || 'shards' || E'\\t' || c.shards || E'\\n' "
+        "|| "
+        "'replicas wanted' || E'\\t' || c.replicas || E'\\n' || 'nodes alive' || E'\\t' || "
+        "(SELECT count(*) FROM cairn.session WHERE live) || E'\\n' || 'shards without an owner' || "
+        "E'\\t' || (SELECT count(*) FROM cairn.shard s WHERE NOT EXISTS (SELECT 1 FROM "
+        "cairn.session x WHERE x.live AND x.id = s.owner)) || E'\\n' || "
+        "'shards with fewer replicas alive' || E'\\t' || (SELECT count(*) FROM cairn.shard s WHERE "
+        "(SELECT count(*) FROM cairn.session x WHERE x.live AND x.disk = ANY (s.disks)) < "
+        "c.replicas) || E'\\n' || 'log in the engine' || E'\\t' || (SELECT "
+        "pg_size_pretty(sum(pg_total_relation_size(format('cairn.log_%s', i)::regclass))) FROM "
+        "generate_series(0, 3) i) || E'\\n' || 'version of the map' || E'\\t' || c.version FROM "
+        "cairn.cluster c",
+        NULL, 0, err);
+    if (rc == 1)
+        print_rows(run, "", 2);
+    return rc;
+}
+
+static int run_nodes(struct run *run, struct cn_err *err)
+{
+    int rc =
+        ask(run,
+            "SELECT string_agg(concat_ws(E'\\t', d.node, CASE WHEN EXISTS (SELECT 1 FROM "
+            "cairn.session x "
+            "WHERE x.live AND x.disk = d.id) THEN CASE WHEN d.draining THEN 'draining' ELSE "
+            "'alive' END "
+            "ELSE 'away' END, (SELECT count(*) FROM cairn.shard s JOIN cairn.session x ON x.id = "
+            "s.owner "
+            "AND x.live AND x.disk = d.id), (SELECT count(*) FROM cairn.shard s WHERE d.id = ANY "
+            "(s.disks)), d.address, to_hex(d.id)), E'\\n' ORDER BY d.node, d.id) FROM cairn.disk d",
+            NULL, 0, err);
+    if (rc >= 0)
+        print_rows(run, "NODE\tSTATE\tOWNS\tREPLICAS\tADDRESS\tDISK\n", 6);
+    return rc;
+}
+
+static int run_shards(struct run *run, struct cn_err *err)
+{
+    int rc = ask(
+        run,
+        "SELECT string_agg(concat_ws(E'\\t', s.id, coalesce((SELECT d.node FROM cairn.session x "
+        "JOIN "
+        "cairn.disk d ON d.id = x.disk WHERE x.id = s.owner AND x.live), '-'), s.epoch, s.trim, "
+        "coalesce((SELECT string_agg(d.node || CASE WHEN EXISTS (SELECT 1 FROM cairn.session x "
+        "WHERE "
+        "x.live AND x.disk = d.id) THEN '' ELSE ' (away)' END, ', ' ORDER BY d.node) FROM "
+        "cairn.disk "
+        "d WHERE d.id = ANY (s.disks)), '-')), E'\\n' ORDER BY s.id) FROM cairn.shard s",
+        NULL, 0, err);
+    if (rc == 1)
+        print_rows(run, "SHARD\tOWNER\tEPOCH\tTRIM\tREPLICAS\n", 5);
+    return rc;
+}
+
+static int no_such_node(const char *node, struct cn_err *err)
+{
+    return cn_err_set(err, CN_ENOTFOUND, "no node of the cluster is called %s", node);
+}
+
+static int run_drain(struct run *run, struct cn_err *err)
+{
+    const char *node = run->rest[0];
+    const char *values[] = {node, run->options->off ? "false" : "true"};
+    int rc =
+        ask(run,
+            "SELECT count(cairn.drain(d.id, $2::boolean))::text FROM cairn.disk d WHERE d.node "
+            "= $1::text HAVING count(*) > 0",
+            values, 2, err);
+    if (rc == 0)
+        return no_such_node(node, err);
+    if (rc == 1)
+        printf(run->options->off ? "%s takes shards again\n"
+                                 : "%s gives its shards and replicas away; `cairn cluster nodes` "
+                                   "shows how far it is\n",
+               node);
+    return rc;
+}
+
+static int run_forget(struct run *run, struct cn_err *err)
+{
+    const char *values[] = {run->rest[0]};
+    int rc = ask(run, "cairn.forget($1::text)", values, 1, err);
+    if (rc == 0)
+        return no_such_node(run->rest[0], err);
+    if (rc == 1 && strcmp(cn_buf_text(&run->text), "forgotten") != 0)
+        return cn_err_set(err, CN_EDENIED, "%s is not forgotten: %s", run->rest[0],
+                          cn_buf_text(&run->text));
+    if (rc == 1)
+        printf("%s is forgotten\n", run->rest[0]);
+    return rc;
+}
+
+static const char owner_sql[] =
+    "SELECT coalesce((SELECT d.node FROM cairn.session x JOIN cairn.disk d ON d.id = x.disk WHERE "
+    "x.id = s.owner AND x.live), '-') FROM cairn.shard s WHERE s.id = $1::int";
+
+/* All nodes are told, and its owner does it, or says in its log why not. */
+static int run_move(struct run *run, struct cn_err *err)
+{
+    const char *shard = run->rest[0], *node = run->rest[1];
+    const char *values[] = {shard, node};
+    char *end;
+    (void)strtoul(shard, &end, 10);
+    if (*end || !*shard)
+        return cn_err_set(err, CN_EINVALID, "\"%.40s\" is no number of a shard", shard);
+    if (!cn_engine_pg_is_node(node))
+        return no_such_node(node, err);
+    int rc =
+        ask(run,
+            "SELECT pg_notify('cairn', 'move ' || s.id || ' ' || $2::text)::text FROM "
+            "cairn.shard s WHERE s.id = $1::int AND EXISTS (SELECT 1 FROM cairn.disk d JOIN "
+            "cairn.session x ON x.disk = d.id AND x.live WHERE d.node = $2::text AND d.id = ANY "
+            "(s.disks))",
+            values, 2, err);
+    if (rc == 0)
+        return cn_err_set(err, CN_ENOTFOUND,
+                          "there is no shard %s, or no node %s that is alive and has a replica of "
+                          "it: `cairn cluster shards`",
+                          shard, node);
+    for (int i = 0; rc == 1 && i < MOVE_S; i++) {
+        rc = ask(run, owner_sql, values, 1, err);
+        if (rc == 1 && strcmp(cn_buf_text(&run->text), node) == 0) {
+            printf("shard %s is %s's\n", shard, node);
+            return 0;
+        }
+        sleep(1);
+    }
+    return rc < 0 ? rc
+                  : cn_err_set(err, CN_ETIMEOUT,
+                               "shard %s is still %s's: the log of that node may say why", shard,
+                               cn_buf_text(&run->text));
+}
+
+static const struct {
+    const char *name;
+    size_t rest_count;
+    int (*run)(struct run *run, struct cn_err *err);
+} verbs[] = {{"status", 0, run_status}, {"nodes", 0, run_nodes},   {"shards", 0, run_shards},
+             {"drain", 1, run_drain},   {"forget", 1, run_forget}, {"move", 2, run_move}};
+
+static int run(const struct cn_args *args)
+{
+    struct cn_err err = {0};
+    struct run own = {.options = args->options};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(verbs) && args->rest_count; i++) {
+        if (strcmp(args->rest[0], verbs[i].name) != 0 ||
+            args->rest_count - 1 != verbs[i].rest_count)
+            continue;
+        if (!own.options->url) {
+            fprintf(stderr,
+                    "cairn: cluster needs --cluster 'postgresql://...', or CAIRN_CLUSTER\n");
+            return 2;
+        }
+        own.rest = args->rest + 1;
+        own.rest_count = args->rest_count - 1;
+        int rc = verbs[i].run(&own, &err);
+        cn_buf_fini(&own.text);
+        return cn_print_outcome(rc, &err);
+    }
+    fprintf(stderr,
+            "cairn: cluster needs one of: status | nodes | shards | drain NODE | move SHARD "
+            "NODE | forget NODE; `cairn help cluster` explains them\n");
+    return 2;
+}
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct cn_option flags[] = {
+    {"cluster", 0, "URL", "CAIRN_CLUSTER", "the cluster's PostgreSQL: postgresql://...", AT(url),
+     0},
+    {"off", 0, NULL, NULL, "drain: the node takes shards again", AT(off), 0},
+};
+
+const struct cn_command cn_cmd_cluster = {
+    .name = "cluster",
+    .usage = "status | nodes | shards | drain NODE | move SHARD NODE | forget NODE [OPTIONS]",
+    .summary = "nodes and shards of a cluster",
+    .text = "Asks the PostgreSQL of a cluster (docs/cluster.md), also when all nodes are down.\n\n"
+            "  cairn cluster status              counts, and what is not as it should be\n"
+            "  cairn cluster nodes               who is there, and how much each has\n"
+            "  cairn cluster shards              owners and replicas\n"
+            "  cairn cluster drain NODE [--off]  empties a node, so that it can be removed\n"
+            "  cairn cluster move SHARD NODE     to a node that has a replica of it\n"
+            "  cairn cluster forget NODE         one that will not come back",
+    .rest_max = 3,
+    .options = flags,
+    .option_count = CN_ARRAY_COUNT(flags),
+    .options_size = sizeof(struct options),
+    .run = run,
+};
