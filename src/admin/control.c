@@ -195,6 +195,23 @@ static const struct cn_control_route *find_route(const struct cn_control_route *
     return NULL;
 }
 
+/* Who asks for a part of the platform's API that is not here is told which one. */
+static int fail_unknown(const struct cn_control_call *call, struct cn_err *err)
+{
+    const char *at = call->text;
+    if (!cn_control_is_platform(at, strlen(at)))
+        return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
+    at += strlen("/client/v4");
+    if (strncmp(at, "/accounts/", 10) == 0) {
+        const char *rest = strchr(at + 10, '/');
+        at = rest ? rest : at;
+    }
+    return cn_err_set(err, CN_ENOTFOUND,
+                      "\"%.100s\" of the platform's API is not built here; docs/features/deploy.md "
+                      "says what is",
+                      *at == '/' ? at + 1 : at);
+}
+
 static int run(struct cn_control_call *call, struct cn_err *err)
 {
     call->text = cn_strdup(call->target);
@@ -216,7 +233,7 @@ static int run(struct cn_control_call *call, struct cn_err *err)
         return run_route(call, route, call->text, err);
     if (path_known)
         return cn_err_set(err, CN_EUNSUPPORTED, "%s is not possible here", call->method);
-    return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
+    return fail_unknown(call, err);
 }
 
 /* --- the answer ------------------------------------------------------------------------------ */
@@ -375,6 +392,19 @@ void cn_control_field(struct cn_control_call *call, const char *name, const char
 {
     cn_buf_append(&call->fields, name, strlen(name) + 1);
     cn_buf_append(&call->fields, value, strlen(value) + 1);
+}
+
+const char *cn_control_sent(const struct cn_control_call *call, const char *name)
+{
+    const char *at = call->sent ? (const char *)call->sent->data : NULL;
+    const char *end = at ? at + call->sent->size : NULL;
+    while (at < end) {
+        const char *value = at + strlen(at) + 1;
+        if (strcmp(at, name) == 0)
+            return value;
+        at = value + strlen(value) + 1;
+    }
+    return NULL;
 }
 
 const char *cn_control_param(const struct cn_control_call *call, const char *name)

@@ -64,6 +64,13 @@ struct cn_control {
 #define CN_CONTROL_PATH_MAX 12
 #define CN_CONTROL_PARAM_MAX 16
 
+/* Which fields of a request go with a call beside content-type. */
+#define CN_CONTROL_SENT                                                                            \
+    {                                                                                              \
+        "cache-control", "content-disposition", "content-encoding", "content-language", "expires", \
+            "cf-r2-storage-class"                                                                  \
+    }
+
 struct cn_control_param {
     char *name, *value;
 };
@@ -76,8 +83,9 @@ struct cn_control_call {
     const char *content_type; /* NULL: not said */
     const char *host;         /* by which the client has reached the listener; NULL: by none */
     bool https;
-    int64_t body_size;       /* as announced; -1: not */
-    struct cn_guard_who who; /* who asks, and what for */
+    const struct cn_buf *sent; /* fields about the body: name, NUL, value, NUL; NULL: none */
+    int64_t body_size;         /* as announced; -1: not */
+    struct cn_guard_who who;   /* who asks, and what for */
     /* Takes the next piece of the body, at most `size` bytes, and may block; 0: it has ended;
      * negative: it will not come to its end. NULL: there is none. */
     int64_t (*read)(struct cn_control_call *call, void *bytes, size_t size);

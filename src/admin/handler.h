@@ -46,6 +46,8 @@ bool cn_control_is_good(const struct cn_control_call *call);
 /* Adds a field to the head of the answer; the value has been checked. */
 void cn_control_field(struct cn_control_call *call, const char *name, const char *value);
 
+/* A field of the request that says more of its body (CN_CONTROL_SENT), or NULL. */
+const char *cn_control_sent(const struct cn_control_call *call, const char *name);
 /* A parameter of the query, or NULL. */
 const char *cn_control_param(const struct cn_control_call *call, const char *name);
 /* One that is a whole number from 0 to `max`; `fallback` if it is not given. */

@@ -45,6 +45,7 @@ static void free_job(struct cn_job *job)
     cn_buf_fini(&job->target);
     cn_buf_fini(&job->content_type);
     cn_buf_fini(&job->host);
+    cn_buf_fini(&job->sent);
     cn_buf_fini(&job->call.fields);
     cn_buf_fini(&job->ready);
     cn_buf_fini(&job->incoming);
@@ -284,6 +285,20 @@ void cn_job_cancel(struct cn_job *job)
         finish(job);
 }
 
+/* What the request says of its body; a value has no NUL (http.h). */
+static void take_sent(struct cn_job *job, const struct cn_http_request *http)
+{
+    static const char *const names[] = CN_CONTROL_SENT;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++) {
+        const struct cn_http_header *field = cn_http_request_find(http, names[i]);
+        if (!field || memchr(field->value, 0, field->value_size))
+            continue;
+        cn_buf_append(&job->sent, names[i], strlen(names[i]) + 1);
+        cn_buf_append(&job->sent, field->value, field->value_size);
+        cn_buf_append_byte(&job->sent, 0);
+    }
+}
+
 void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
                   struct cn_http_request *http, const struct cn_guard_who *who,
                   struct cn_list *jobs, void (*on_end)(struct cn_job *job, void *data), void *data)
@@ -305,6 +320,7 @@ void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
         cn_buf_append(&job->host, http->host.data, http->host.size);
     if (type)
         cn_buf_append(&job->content_type, type->value, type->value_size);
+    take_sent(job, http);
     job->call = (struct cn_control_call){
         .control = control,
         .method = cn_buf_text(&job->method),
@@ -312,6 +328,7 @@ void cn_job_start(const struct cn_control *control, struct cn_mailbox *mailbox,
         .content_type = type ? cn_buf_text(&job->content_type) : NULL,
         .host = cn_buf_text(&job->host),
         .https = http->https,
+        .sent = &job->sent,
         .body_size = http->content_length,
         .who = *who,
         .read = on_read,

@@ -35,7 +35,7 @@ struct cn_job {
     struct cn_mailbox *mailbox; /* of the loop */
     struct cn_list link;        /* in the admin's list */
     struct cn_http_request *http;
-    struct cn_buf method, target, content_type, host;
+    struct cn_buf method, target, content_type, host, sent;
     uv_thread_t thread;
     bool begun, full;     /* the loop's */
     bool reading;         /* the loop's: a piece of the body will come */

@@ -576,6 +576,18 @@ int cn_depot_put_file(struct cn_depot *depot, const char *code, const char *fold
     return rc;
 }
 
+int cn_depot_read_module(struct cn_depot *depot, const char *code, const char *path,
+                         struct cn_buf *out, struct cn_err *err)
+{
+    CN_ASSERT(cn_depot_path_is_good(path, strlen(path)));
+    char *whole = cn_sprintf("deployed/code/%s/src/%s", code, path);
+    int rc = read_file(depot->disk, whole, CN_DEPOT_MODULE_SIZE_MAX, out, err);
+    if (rc == 0)
+        rc = cn_err_set(err, CN_ECORRUPT, "the module %.60s is gone", path);
+    cn_free(whole);
+    return rc < 0 ? rc : 0;
+}
+
 bool cn_depot_has_asset(struct cn_depot *depot, const char *worker, const char *hash)
 {
     char *path = cn_sprintf("%s/deployed/assets/%s/%s", depot->root, worker, hash);

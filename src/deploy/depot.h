@@ -67,6 +67,7 @@ struct cn_disk;
 #define CN_DEPOT_NOTE_MAX 1000 /* of who changed what, that are kept */
 #define CN_DEPOT_STATE_SIZE_MAX (64u << 20)
 #define CN_DEPOT_VERSION_SIZE_MAX (32u << 20)
+#define CN_DEPOT_MODULE_SIZE_MAX (64u << 20)
 #define CN_DEPOT_TRANSFERS "deployed/transfers"
 
 /* What the list of versions shows; the rest is in the version's file. */
@@ -184,6 +185,9 @@ const struct cn_depot_resource *cn_depot_resource(const struct cn_depot_state *s
 void cn_depot_add_resource(struct cn_depot_state *state, const char *kind, const char *id,
                            const char *name, int64_t now_ms);
 void cn_depot_remove_resource(struct cn_depot_state *state, const char *kind, const char *id);
+/* One that is there gets another name. */
+void cn_depot_rename_resource(struct cn_depot_state *state, const char *kind, const char *id,
+                              const char *name);
 /* DA; texts are copied. */
 void cn_depot_add_note(struct cn_depot_state *state, const struct cn_depot_note *note);
 void cn_depot_texts_add(struct cn_depot_texts *texts, const char *text);
@@ -240,6 +244,9 @@ int cn_depot_put_file(struct cn_depot *depot, const char *code, const char *fold
 /* The same with a file of assets that the worker has sent under the hash. */
 int cn_depot_link_asset(struct cn_depot *depot, const char *code, const char *worker,
                         const char *path, const char *hash, struct cn_err *err);
+/* A module of code/ID/ as it was uploaded. */
+int cn_depot_read_module(struct cn_depot *depot, const char *code, const char *path,
+                         struct cn_buf *out, struct cn_err *err);
 /* D9: notes the checksums of the modules and assets of code/ID/; likewise, after all of them. */
 int cn_depot_put_sums(struct cn_depot *depot, const char *code, struct cn_err *err);
 /* Writes the version's file; likewise. */

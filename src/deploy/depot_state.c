@@ -361,6 +361,16 @@ void cn_depot_remove_resource(struct cn_depot_state *state, const char *kind, co
             (--state->resource_count - at) * sizeof(*state->resources));
 }
 
+void cn_depot_rename_resource(struct cn_depot_state *state, const char *kind, const char *id,
+                              const char *name)
+{
+    const struct cn_depot_resource *resource = cn_depot_resource(state, kind, id, NULL);
+    CN_ASSERT(resource);
+    struct cn_depot_resource *own = &state->resources[resource - state->resources];
+    cn_free(own->name);
+    own->name = cn_strdup(name);
+}
+
 void cn_depot_add_note(struct cn_depot_state *state, const struct cn_depot_note *from)
 {
     if (state->note_count == CN_DEPOT_NOTE_MAX) {

@@ -265,8 +265,8 @@ struct inner {
     const struct cn_buf *body;
     size_t at;
     struct cn_buf *out;
-    bool adopted;
-    int fd; /* where a good answer goes; -1: nowhere */
+    bool adopted, streams; /* streams: a good answer goes out as it comes */
+    int fd;                /* where a good answer goes; -1: nowhere */
     bool failed;
 };
 
@@ -308,7 +308,7 @@ static int write_inner(struct cn_control_call *call, const void *bytes, size_t s
         inner->failed |= cn_v4_write_all(inner->fd, bytes, size, NULL) < 0;
         return inner->failed ? CN_ECLOSED : 0;
     }
-    if (inner->out) {
+    if (inner->out && !(inner->streams && call->status < 400)) {
         cn_buf_append(inner->out, bytes, size);
         return 0;
     }
@@ -323,10 +323,11 @@ static bool cancelled_inner(struct cn_control_call *call)
 }
 
 static int forward(struct cn_control_call *call, const char *method, const char *target,
-                   const struct cn_buf *body, struct cn_buf *out, int fd)
+                   const struct cn_buf *body, struct cn_buf *out, bool streams, int fd)
 {
     struct inner inner = {
         .fd = fd,
+        .streams = streams,
         .call = {.control = call->control,
                  .method = method,
                  .target = target,
@@ -341,7 +342,7 @@ static int forward(struct cn_control_call *call, const char *method, const char 
     };
     cn_guard_operator(&inner.call.who); /* W2 was checked with the route */
     cn_control_run(&inner.call);
-    if (!out)
+    if (!out || (streams && inner.call.status < 400))
         adopt_head(&inner); /* an answer without a body */
     cn_buf_fini(&inner.call.fields);
     return inner.failed ? 507 : inner.call.status;
@@ -350,14 +351,20 @@ static int forward(struct cn_control_call *call, const char *method, const char 
 int cn_v4_forward(struct cn_control_call *call, const char *method, const char *target,
                   const struct cn_buf *body, struct cn_buf *out)
 {
-    return forward(call, method, target, body, out, -1);
+    return forward(call, method, target, body, out, false, -1);
+}
+
+int cn_v4_forward_out(struct cn_control_call *call, const char *method, const char *target,
+                      struct cn_buf *out)
+{
+    return forward(call, method, target, NULL, out, true, -1);
 }
 
 int cn_v4_forward_to(struct cn_control_call *call, const char *method, const char *target, int fd,
                      struct cn_buf *out)
 {
     static const struct cn_buf none = {0};
-    return forward(call, method, target, &none, out, fd);
+    return forward(call, method, target, &none, out, false, fd);
 }
 
 /* --- the table ----------------------------------------------------------------------------------
@@ -387,15 +394,23 @@ const struct cn_control_route cn_v4_routes[] = {
     {"GET", V4("accounts"), list_accounts, FOR(ANYONE)},
     {"GET", V4("accounts", "*"), get_account, FOR(ANYONE)},
     {"GET", V4("memberships"), list_memberships, FOR(ANYONE)},
+    {"POST", V4("graphql"), cn_v4_graphql, FOR(READ | DATA)},
 
     {"GET", ACCOUNT("workers", "services", "*"), cn_v4_get_service, FOR(READ | DEPLOY)},
     {"GET", ACCOUNT("workers", "services", "*", "environments", "*"), cn_v4_get_service,
      FOR(READ | DEPLOY)},
     {"DELETE", ACCOUNT("workers", "services", "*"), cn_v4_delete_script, FOR(DEPLOY)},
     {"GET", ACCOUNT("workers", "scripts"), cn_v4_list_scripts, FOR(READ | DEPLOY)},
-    {"GET", ACCOUNT("workers", "scripts", "*"), cn_v4_get_service, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "scripts", "*"), cn_v4_content, FOR(READ | DEPLOY)},
     {"PUT", ACCOUNT("workers", "scripts", "*"), cn_v4_put_script, RAW | FOR(DEPLOY)},
     {"DELETE", ACCOUNT("workers", "scripts", "*"), cn_v4_delete_script, FOR(DEPLOY)},
+    {"GET", SCRIPT("content", "v2"), cn_v4_content, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "services", "*", "environments", "*", "content", "v2"),
+     cn_v4_content, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "workers"), cn_v4_workers, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "workers", "*"), cn_v4_worker, FOR(READ | DEPLOY)},
+    {"PATCH", ACCOUNT("workers", "workers", "*", "versions", "latest"), cn_v4_patch_version,
+     FOR(DEPLOY)},
     {"GET", SCRIPT("settings"), cn_v4_settings, FOR(READ | DEPLOY)},
     {"GET", SCRIPT("script-settings"), cn_v4_settings, FOR(READ | DEPLOY)},
     {"PATCH", SCRIPT("settings"), cn_v4_patch_bindings, RAW | FOR(DEPLOY)},

@@ -114,6 +114,11 @@ void cn_v4_put_text(struct cn_buf *json, const char *name, const char *text);
 int cn_v4_forward(struct cn_control_call *call, const char *method, const char *target,
                   const struct cn_buf *body, struct cn_buf *out);
 
+/* The same with the caller's own body; what it answers well goes out as it comes, an error to
+ * `out`. */
+int cn_v4_forward_out(struct cn_control_call *call, const char *method, const char *target,
+                      struct cn_buf *out);
+
 /* The same, with what it answers well going to the descriptor, and an error to `out`. */
 int cn_v4_forward_to(struct cn_control_call *call, const char *method, const char *target, int fd,
                      struct cn_buf *out);
@@ -121,6 +126,8 @@ int cn_v4_forward_to(struct cn_control_call *call, const char *method, const cha
 /* Handlers: one file each. v4_scripts.c: */
 int cn_v4_get_service(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_list_scripts(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_workers(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_worker(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_delete_script(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_settings(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_patch_bindings(struct cn_control_call *call, struct cn_err *err);
@@ -146,6 +153,8 @@ int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_list_deployments(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_get_deployment(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_make_deployment(struct cn_control_call *call, struct cn_err *err);
+/* Answers with the version `id` of the script that the path names. */
+int cn_v4_answer_version(struct cn_control_call *call, const char *id, struct cn_err *err);
 /* The version as the platform shows it. */
 void cn_v4_append_version(struct cn_buf *json, const struct cn_depot_version *version,
                           const struct cn_json *file);
@@ -158,6 +167,11 @@ int cn_v4_put_script(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_post_version(struct cn_control_call *call, struct cn_err *err);
 /* v4_secrets.c: */
 int cn_v4_secrets(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_patch_version(struct cn_control_call *call, struct cn_err *err);
+/* v4_graphql.c: */
+int cn_v4_graphql(struct cn_control_call *call, struct cn_err *err);
+/* v4_content.c: */
+int cn_v4_content(struct cn_control_call *call, struct cn_err *err);
 /* v4_assets.c: */
 int cn_v4_assets_session(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_assets_upload(struct cn_control_call *call, struct cn_err *err);

@@ -14,6 +14,7 @@
 
 #define VALUE_MAX (26u << 20)
 #define BULK_MAX 10000
+#define TITLE_MAX 500
 
 /* --- shared with v4_services.c and v4_d1.c
  * -------------------------------------------------------------------
@@ -123,7 +124,7 @@ static int create_namespace(struct cn_control_call *call, struct cn_err *err)
     const char *title = cn_json_text(call->json, "title");
     struct cn_buf target = {0}, out = {0};
     char id[33];
-    if (!title || !*title || strlen(title) > 500)
+    if (!title || !*title || strlen(title) > TITLE_MAX)
         return cn_v4_fail(call, err, CN_EINVALID, 10019, "a namespace needs a title");
     cn_depot_digits(id);
     cn_buf_append_str(&target, "/api/kv");
@@ -160,12 +161,42 @@ int cn_v4_kv_namespaces(struct cn_control_call *call, struct cn_err *err)
     return cn_v4_list(call, &items, count);
 }
 
+/* Its id, by which workers are bound to it, stays. */
+static int rename_namespace(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    const char *id = call->path[7], *title = cn_json_text(call->json, "title");
+    if (!title || !*title || strlen(title) > TITLE_MAX)
+        return cn_v4_fail(call, err, CN_EINVALID, 10019, "a namespace needs a title");
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    const struct cn_depot_resource *taken = cn_depot_resource(state, "kv", NULL, title);
+    int rc = 0;
+    if (!cn_depot_resource(state, "kv", id, NULL))
+        rc = cn_v4_fail(call, err, CN_ENOTFOUND, 10013, "there is no such namespace");
+    else if (taken && strcmp(taken->id, id) != 0)
+        rc = cn_v4_fail(call, err, CN_EEXISTS, 10014, "there is one named %.60s", title);
+    if (rc < 0) {
+        cn_depot_change_drop(v4->depot, state);
+        return rc;
+    }
+    char *what = cn_sprintf("kv %s", title);
+    cn_depot_rename_resource(state, "kv", id, title);
+    cn_v4_note(call, state, "rename", "", what);
+    cn_free(what);
+    rc = cn_depot_change_end(v4->depot, state, NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    struct cn_buf json = {0};
+    append_namespace(&json, id, title);
+    return cn_control_result(call, &json);
+}
+
 /* Its data stays until somebody reuses the id: `cairn kv` has it. */
 int cn_v4_kv_namespace(struct cn_control_call *call, struct cn_err *err)
 {
     const char *id = call->path[7];
     if (strcmp(call->method, "PUT") == 0)
-        return cn_v4_fail(call, err, CN_EUNSUPPORTED, 10013, "a namespace cannot be renamed here");
+        return rename_namespace(call, err);
     if (strcmp(call->method, "DELETE") == 0) {
         int rc = cn_v4_forget(call, "kv", id, err);
         return rc < 0 ? rc : cn_v4_answer_null(call);

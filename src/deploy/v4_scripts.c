@@ -50,21 +50,16 @@ static void append_environment(struct cn_buf *json, const struct cn_depot_script
     cn_buf_append_str(json, "}}");
 }
 
-/* The service, its one environment, or the script. */
+/* The service, or its one environment. */
 int cn_v4_get_service(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
     const struct cn_depot_script *script = cn_depot_find(state, call->path[6]);
     struct cn_buf json = {0};
-    bool service = strcmp(call->path[5], "services") == 0;
     int rc = 0;
     if (!script) {
-        rc = cn_v4_fail(call, err, CN_ENOTFOUND, service ? 10090 : 10007,
+        rc = cn_v4_fail(call, err, CN_ENOTFOUND, 10090,
                         "This Worker does not exist on this server.");
-    } else if (!service) {
-        cn_buf_append_byte(&json, '{');
-        append_script(&json, script);
-        cn_buf_append_byte(&json, '}');
     } else if (call->path_count > 7) {
         append_environment(&json, script);
     } else {
@@ -98,6 +93,61 @@ int cn_v4_list_scripts(struct cn_control_call *call, struct cn_err *err)
     cn_buf_append_byte(&json, ']');
     cn_depot_state_unref(state);
     return cn_control_result(call, &json);
+}
+
+/* A worker as the newer part of the platform's API has it. Its address is known here, and wrangler
+ * shows it. */
+static void append_worker(struct cn_v4 *v4, struct cn_buf *json,
+                          const struct cn_depot_script *script)
+{
+    const char *domain = cn_depot_domain(v4->depot);
+    char *url = cn_sprintf("https://%s.%s", script->name, domain ? domain : "localhost");
+    cn_buf_append_byte(json, '{');
+    cn_v4_put_text(json, "id", script->id);
+    cn_v4_put_text(json, "name", script->name);
+    cn_buf_append_str(json, ",\"created_on\":");
+    cn_depot_append_time(json, script->created_ms);
+    cn_buf_append_str(json, ",\"updated_on\":");
+    cn_depot_append_time(json, script->modified_ms);
+    cn_buf_printf(json,
+                  ",\"tags\":[],\"tail_consumers\":[],\"logpush\":false,"
+                  "\"subdomain\":{\"enabled\":%s,\"previews_enabled\":%s",
+                  script->subdomain ? "true" : "false", script->previews ? "true" : "false");
+    cn_v4_put_text(json, "url", url);
+    cn_buf_append_str(json, "}}");
+    cn_free(url);
+}
+
+int cn_v4_workers(struct cn_control_call *call, struct cn_err *err)
+{
+    (void)err;
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    struct cn_buf items = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < state->script_count && cn_v4_is_first_page(call); i++) {
+        cn_buf_append_str(&items, count++ ? "," : "");
+        append_worker(cn_v4_of(call), &items, &state->scripts[i]);
+    }
+    cn_depot_state_unref(state);
+    return cn_v4_list(call, &items, count);
+}
+
+/* By its name or its id. */
+int cn_v4_worker(struct cn_control_call *call, struct cn_err *err)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    const struct cn_depot_script *script = cn_depot_find(state, call->path[6]);
+    for (size_t i = 0; !script && i < state->script_count; i++) {
+        if (strcmp(state->scripts[i].id, call->path[6]) == 0)
+            script = &state->scripts[i];
+    }
+    struct cn_buf json = {0};
+    if (script)
+        append_worker(cn_v4_of(call), &json, script);
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json)
+                     : cn_v4_fail(call, err, CN_ENOTFOUND, 10007,
+                                  "This Worker does not exist on this server.");
 }
 
 /* Who calls it by a binding or tells it of its invocations: such a worker would not start without

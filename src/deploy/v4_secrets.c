@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deploy/v4_secrets.c - secrets of a worker. Each change is a version with the code of the one
- * before, and is deployed at once, as the platform does it.
+ * before, and is deployed at once, as the platform does it; or, if that is asked for, waits as one
+ * that was uploaded does.
  *
  *   S1  A secret goes in and never comes out but to the worker: lists have names. */
 #include <stdio.h>
@@ -18,6 +19,14 @@
 struct wish {
     const char *name;
     const struct cn_json *text;
+};
+
+struct change {
+    const struct wish *wishes;
+    size_t count;
+    bool waits; /* the version is not deployed */
+    const char *message, *tag;
+    char id[CN_DEPOT_ID_SIZE]; /* of the version that was made */
 };
 
 static int list_secrets(struct cn_control_call *call, struct cn_err *err)
@@ -143,8 +152,6 @@ static int make_version(struct cn_control_call *call, const struct cn_depot_scri
     return rc;
 }
 
-/* If the newest version does not serve, the secret goes to it and to no request: as it is on the
- * platform with versions that were uploaded and not deployed, whoever changes secrets deploys. */
 /* Names are told, one by one only if there is one. */
 static void note_secrets(struct cn_control_call *call, struct cn_depot_state *state,
                          const char *worker, const struct wish *wishes, size_t count)
@@ -158,33 +165,52 @@ static void note_secrets(struct cn_control_call *call, struct cn_depot_state *st
         cn_v4_note(call, state, "secret bulk", worker, many);
 }
 
-static int change_secrets(struct cn_control_call *call, const struct wish *wishes, size_t count,
-                          struct cn_err *err)
+/* Whoever changes secrets deploys what the newest version has: it must be the one that serves. */
+static int check_newest(struct cn_control_call *call, const struct cn_depot_script *script,
+                        bool waits, struct cn_err *err)
+{
+    if (!script->version_count)
+        return cn_v4_fail(call, err, CN_ENOTFOUND, 10007, "the worker has no version yet");
+    if (!waits && (script->serving.count != 1 ||
+                   !cn_depot_serves(script, script->versions[script->version_count - 1].id)))
+        return cn_v4_fail(call, err, CN_EEXISTS, 10215,
+                          "the newest version does not serve alone; deploy it first, or use "
+                          "wrangler versions secret");
+    return 0;
+}
+
+static int end_change(struct cn_control_call *call, struct cn_depot_state *state,
+                      struct cn_depot_script *script, const struct change *change,
+                      struct cn_err *err)
+{
+    note_secrets(call, state, script->name, change->wishes, change->count);
+    if (change->waits)
+        return cn_depot_change_end(cn_v4_of(call)->depot, state, NULL, NULL, err);
+    cn_depot_deploy_version(script, change->id, "api", call->who.name, NULL, cn_v4_now());
+    return cn_v4_deploy(call, state, err);
+}
+
+static int change_secrets(struct cn_control_call *call, struct change *change, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
     struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
     struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
-    int rc = script ? 0 : err->code;
-    struct cn_depot_version version = {
-        .created_ms = cn_v4_now(), .source = "api", .author = call->who.name};
+    int rc = script ? check_newest(call, script, change->waits, err) : err->code;
+    struct cn_depot_version version = {.created_ms = cn_v4_now(),
+                                       .source = "api",
+                                       .author = call->who.name,
+                                       .message = (char *)change->message,
+                                       .tag = (char *)change->tag};
     cn_depot_uuid(version.id);
-    if (rc == 0 && !script->version_count)
-        rc = cn_v4_fail(call, err, CN_ENOTFOUND, 10007, "the worker has no version yet");
-    if (rc == 0 && (script->serving.count != 1 ||
-                    !cn_depot_serves(script, script->versions[script->version_count - 1].id)))
-        rc = cn_v4_fail(call, err, CN_EEXISTS, 10215,
-                        "the newest version does not serve alone; deploy it first, or use "
-                        "wrangler versions secret");
+    memcpy(change->id, version.id, sizeof(version.id));
     if (rc == 0) {
         memcpy(version.code, script->versions[script->version_count - 1].code,
                sizeof(version.code));
-        rc = make_version(call, script, wishes, count, version.id, err);
+        rc = make_version(call, script, change->wishes, change->count, version.id, err);
     }
     if (rc == 0) {
         cn_depot_add_version(script, &version);
-        note_secrets(call, state, script->name, wishes, count);
-        cn_depot_deploy_version(script, version.id, "api", call->who.name, NULL, cn_v4_now());
-        rc = cn_v4_deploy(call, state, err);
+        rc = end_change(call, state, script, change, err);
     } else {
         cn_depot_change_drop(v4->depot, state);
     }
@@ -208,7 +234,7 @@ static int check_wish(struct cn_control_call *call, const struct wish *wish, str
 static int change_secret(struct cn_control_call *call, struct wish *wish, struct cn_err *err)
 {
     int rc = check_wish(call, wish, err);
-    return rc < 0 ? rc : change_secrets(call, wish, 1, err);
+    return rc < 0 ? rc : change_secrets(call, &(struct change){.wishes = wish, .count = 1}, err);
 }
 
 static int put_secret(struct cn_control_call *call, struct cn_err *err)
@@ -228,27 +254,70 @@ static int put_secret(struct cn_control_call *call, struct cn_err *err)
     return cn_control_result(call, &json);
 }
 
-/* {"secrets": {NAME: {"type","name","text"} or null}}, or those members themselves. */
-static int put_secrets(struct cn_control_call *call, struct cn_err *err)
+/* {NAME: {"type","name","text"}, a text, or null} */
+static int read_secrets(struct cn_control_call *call, const struct cn_json *all,
+                        struct wish wishes[CN_V4_BINDING_MAX], size_t *count, struct cn_err *err)
 {
-    const struct cn_json *all = cn_json_find(call->json, "secrets");
-    struct wish wishes[CN_V4_BINDING_MAX];
-    size_t count = 0;
     int rc = 0;
-    all = all ? all : call->json;
     for (const struct cn_json *item = all ? all->first : NULL; item && rc == 0; item = item->next) {
         const struct cn_json *text = item->kind == CN_JSON_STRING ? item
                                      : item->kind == CN_JSON_NULL ? NULL
                                                                   : cn_json_find(item, "text");
         const char *name = item->name ? item->name : cn_json_text(item, "name");
-        if (count == CN_V4_BINDING_MAX)
+        if (*count == CN_V4_BINDING_MAX)
             return cn_v4_fail(call, err, CN_ELIMIT, 10021, "there are too many secrets");
-        wishes[count] = (struct wish){name, text};
-        rc = check_wish(call, &wishes[count++], err);
+        if (item->kind == CN_JSON_OBJECT && !text)
+            return cn_v4_fail(call, err, CN_EINVALID, 10021, "a secret has a text");
+        wishes[*count] = (struct wish){name, text};
+        rc = check_wish(call, &wishes[(*count)++], err);
     }
+    return rc;
+}
+
+/* {"secrets": {...}}, or those members themselves. */
+static int put_secrets(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_json *all = cn_json_find(call->json, "secrets");
+    struct wish wishes[CN_V4_BINDING_MAX];
+    size_t count = 0;
+    int rc = read_secrets(call, all ? all : call->json, wishes, &count, err);
     if (rc == 0 && count)
-        rc = change_secrets(call, wishes, count, err);
+        rc = change_secrets(call, &(struct change){.wishes = wishes, .count = count}, err);
     return rc < 0 ? rc : list_secrets(call, err);
+}
+
+/* PATCH workers/workers/NAME/versions/latest: {"env": {...}, "annotations": {...}}, as `wrangler
+ * versions secret` sends it: a version that waits. */
+int cn_v4_patch_version(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_json *env = cn_json_find(call->json, "env");
+    const struct cn_json *notes = cn_json_find(call->json, "annotations");
+    struct wish wishes[CN_V4_BINDING_MAX];
+    struct change change = {.wishes = wishes,
+                            .waits = true,
+                            .message = cn_json_text(notes, "workers/message"),
+                            .tag = cn_json_text(notes, "workers/tag")};
+    if (!env || env->kind != CN_JSON_OBJECT || !env->first)
+        return cn_v4_fail(call, err, CN_EINVALID, 10021, "\"env\" must name the secrets to change");
+    if ((change.message && strlen(change.message) > CN_V4_MESSAGE_MAX) ||
+        (change.tag && strlen(change.tag) > CN_V4_MESSAGE_MAX))
+        return cn_v4_fail(call, err, CN_EINVALID, 10021, "a message or a tag has at most %u bytes",
+                          CN_V4_MESSAGE_MAX);
+    for (const struct cn_json *item = call->json->first; item; item = item->next) {
+        if (item != env && item != notes)
+            return cn_v4_fail(call, err, CN_EINVALID, 10021,
+                              "of a version only secrets (\"env\") are changed: upload it anew");
+    }
+    for (const struct cn_json *item = env->first; item; item = item->next) {
+        const char *type = cn_json_text(item, "type");
+        if (item->kind != CN_JSON_NULL && (!type || strcmp(type, "secret_text") != 0))
+            return cn_v4_fail(call, err, CN_EINVALID, 10021,
+                              "of a version only secrets are changed: %.60s is none", item->name);
+    }
+    int rc = read_secrets(call, env, wishes, &change.count, err);
+    if (rc == 0)
+        rc = change_secrets(call, &change, err);
+    return rc < 0 ? rc : cn_v4_answer_version(call, change.id, err);
 }
 
 int cn_v4_secrets(struct cn_control_call *call, struct cn_err *err)
@@ -367,7 +436,7 @@ int cn_v4_patch_bindings(struct cn_control_call *call, struct cn_err *err)
             rc = add_removed(call, list, file, wishes, &count, err);
     }
     if (rc == 0 && count)
-        rc = change_secrets(call, wishes, count, err);
+        rc = change_secrets(call, &(struct change){.wishes = wishes, .count = count}, err);
     cn_json_free(file);
     cn_json_free(settings);
     cn_depot_state_unref(state);

@@ -4,11 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/mem.h"
 #include "deploy/v4.h"
+#include "text/percent.h"
 
 static bool name_is_good(const char *name)
 {
@@ -115,6 +117,42 @@ int cn_v4_r2_bucket(struct cn_control_call *call, struct cn_err *err)
     return delete_bucket(call, err);
 }
 
+static bool parse_date(const char *text, int64_t *time_ms)
+{
+    struct tm tm = {0};
+    const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    *time_ms = (int64_t)timegm(&tm) * 1000;
+    return end && !*end && *time_ms >= 0;
+}
+
+/* What the sender says of the object, by the names that the control API has for it. */
+static int add_metadata(struct cn_control_call *call, struct cn_buf *target, struct cn_err *err)
+{
+    static const struct {
+        const char *field, *name;
+    } pairs[] = {{"cache-control", "cacheControl"},
+                 {"content-disposition", "contentDisposition"},
+                 {"content-encoding", "contentEncoding"},
+                 {"content-language", "contentLanguage"},
+                 {"cf-r2-storage-class", "storageClass"}};
+    char before = '?';
+    for (size_t i = 0; i < CN_ARRAY_COUNT(pairs); i++) {
+        const char *value = cn_control_sent(call, pairs[i].field);
+        if (!value)
+            continue;
+        cn_buf_printf(target, "%c%s=", before, pairs[i].name);
+        cn_percent_encode(target, value, strlen(value), "-_");
+        before = '&';
+    }
+    const char *expires = cn_control_sent(call, "expires");
+    int64_t expires_ms = 0;
+    if (expires && !parse_date(expires, &expires_ms))
+        return cn_v4_fail(call, err, CN_EINVALID, 10021, "\"expires\" is no date of HTTP");
+    if (expires)
+        cn_buf_printf(target, "%ccacheExpiry=%" PRId64, before, expires_ms);
+    return 0;
+}
+
 int cn_v4_r2_object(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_buf target = {0}, out = {0};
@@ -123,15 +161,15 @@ int cn_v4_r2_object(struct cn_control_call *call, struct cn_err *err)
     cn_v4_segment(&target, call->path[6], strlen(call->path[6]));
     cn_buf_append_str(&target, "/objects");
     cn_v4_segment(&target, call->rest.data, call->rest.size);
-    /* An object goes out as it comes; whoever asks for one that is not there is told so by the
-     * first answer. */
-    int status = cn_v4_forward(call, call->method, cn_buf_text(&target), NULL, gets ? NULL : &out);
+    int rc = strcmp(call->method, "PUT") == 0 ? add_metadata(call, &target, err) : 0;
+    if (rc == 0) {
+        int status = gets ? cn_v4_forward_out(call, call->method, cn_buf_text(&target), &out)
+                          : cn_v4_forward(call, call->method, cn_buf_text(&target), NULL, &out);
+        rc = cn_v4_forwarded(call, status, &out, 10007, err);
+    }
     cn_buf_fini(&target);
-    if (gets)
-        return 0;
-    int rc = cn_v4_forwarded(call, status, &out, 10007, err);
     cn_buf_fini(&out);
-    return rc < 0 ? rc : cn_v4_answer_null(call);
+    return rc < 0 || gets ? rc : cn_v4_answer_null(call);
 }
 
 /* --- queues
@@ -211,8 +249,61 @@ static void append_consumer(struct cn_buf *json, const char *queue_id, const cha
     cn_buf_append_str(json, "}}");
 }
 
+/* The version of each script that serves, NULL if it has none that can be read. */
+static struct cn_json **read_versions(struct cn_v4 *v4, const struct cn_depot_state *state)
+{
+    struct cn_json **files = cn_alloc((state->script_count + 1) * sizeof(*files));
+    for (size_t i = 0; i < state->script_count; i++) {
+        struct cn_err err = {0};
+        const struct cn_depot_script *script = &state->scripts[i];
+        files[i] = script->serving.count
+                       ? cn_depot_read_version(v4->depot, cn_depot_serving(script), &err)
+                       : NULL;
+    }
+    return files;
+}
+
+static void free_versions(struct cn_json **files, const struct cn_depot_state *state)
+{
+    for (size_t i = 0; i < state->script_count; i++)
+        cn_json_free(files[i]);
+    cn_free(files);
+}
+
+static bool produces(const struct cn_json *file, const char *queue)
+{
+    const struct cn_json *list = cn_json_find(file, "bindings");
+    for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
+        const char *type = cn_json_text(item, "type"), *name = cn_json_text(item, "queue_name");
+        if (type && name && strcmp(type, "queue") == 0 && strcmp(name, queue) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ,"producers":[...],"producers_total_count":N: workers that are bound to it. */
+static void append_producers(struct cn_buf *json, const struct cn_depot_state *state,
+                             struct cn_json **files, const char *queue)
+{
+    size_t count = 0;
+    cn_buf_append_str(json, ",\"producers\":[");
+    for (size_t i = 0; i < state->script_count; i++) {
+        if (!produces(files[i], queue))
+            continue;
+        cn_buf_append_str(json, count++ ? ",{" : "{");
+        cn_v4_put_text(json, "type", "worker");
+        cn_v4_put_text(json, "script", state->scripts[i].name);
+        cn_v4_put_text(json, "service", state->scripts[i].name);
+        cn_v4_put_text(json, "environment", "production");
+        cn_buf_append_byte(json, '}');
+    }
+    cn_buf_printf(json, "],\"producers_total_count\":%zu", count);
+}
+
+/* `settings`: NULL: they are not asked for. */
 static void append_queue(struct cn_buf *json, const struct cn_depot_state *state,
-                         const struct cn_depot_resource *queue)
+                         struct cn_json **files, const struct cn_depot_resource *queue,
+                         const struct cn_json *settings)
 {
     const struct cn_depot_script *script = NULL;
     size_t index;
@@ -224,34 +315,88 @@ static void append_queue(struct cn_buf *json, const struct cn_depot_state *state
     cn_depot_append_time(json, queue->created_ms);
     cn_buf_append_str(json, ",\"modified_on\":");
     cn_depot_append_time(json, queue->created_ms);
-    cn_buf_printf(json,
-                  ",\"producers\":[],\"producers_total_count\":0,\"consumers_total_count\":%d,"
-                  "\"settings\":{},\"consumers\":[",
-                  consumer != NULL);
+    append_producers(json, state, files, queue->name);
+    cn_buf_append_str(json, ",\"settings\":");
+    if (settings)
+        cn_json_write(json, settings);
+    else
+        cn_buf_append_str(json, "{}");
+    cn_buf_printf(json, ",\"consumers_total_count\":%d,\"consumers\":[", consumer != NULL);
     if (consumer)
         append_consumer(json, queue->id, queue->name, script, consumer);
     cn_buf_append_str(json, "]}");
     cn_json_free(consumer);
 }
 
+/* Asks the control API for the queue: its answer, which the caller frees, or an error. */
+static int ask_queue(struct cn_control_call *call, const char *method, const char *name,
+                     const struct cn_json *settings, struct cn_json **answer, struct cn_err *err)
+{
+    struct cn_buf target = {0}, body = {0}, out = {0};
+    cn_buf_append_str(&target, "/api/queues");
+    cn_v4_segment(&target, name, strlen(name));
+    if (settings) {
+        cn_buf_append_str(&body, "{\"settings\":");
+        cn_json_write(&body, settings);
+        cn_buf_append_byte(&body, '}');
+    }
+    int status = cn_v4_forward(call, method, cn_buf_text(&target), &body, &out);
+    int rc = cn_v4_forwarded(call, status, &out, 11003, err);
+    if (rc == 0)
+        *answer = cn_json_parse((const char *)out.data, out.size, NULL);
+    cn_buf_fini(&target);
+    cn_buf_fini(&body);
+    cn_buf_fini(&out);
+    return rc;
+}
+
+/* Answers with the queue as it is now. */
+static int show_queue(struct cn_control_call *call, const char *id, struct cn_err *err)
+{
+    struct cn_v4 *v4 = cn_v4_of(call);
+    struct cn_depot_state *state = cn_depot_take(v4->depot);
+    const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", id, NULL);
+    struct cn_buf json = {0};
+    if (queue) {
+        struct cn_json *answer = NULL;
+        struct cn_err unknown = {0}; /* one that nobody has used yet has the usual settings */
+        (void)ask_queue(call, "GET", queue->name, NULL, &answer, &unknown);
+        call->platform_code = 0;
+        struct cn_json **files = read_versions(v4, state);
+        append_queue(&json, state, files, queue,
+                     cn_json_find(cn_json_find(answer, "result"), "settings"));
+        free_versions(files, state);
+        cn_json_free(answer);
+    }
+    cn_depot_state_unref(state);
+    return json.size ? cn_control_result(call, &json)
+                     : cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
+}
+
+static bool is_taken(struct cn_control_call *call, const char *name)
+{
+    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    bool taken = cn_depot_resource(state, "queue", NULL, name) != NULL;
+    cn_depot_state_unref(state);
+    return taken;
+}
+
 static int create_queue(struct cn_control_call *call, struct cn_err *err)
 {
     const char *name = cn_json_text(call->json, "queue_name");
+    struct cn_json *answer = NULL;
     char id[33];
     if (!name_is_good(name))
         return cn_v4_fail(call, err, CN_EINVALID, 11003, "the name of a queue is not valid");
+    /* With its settings first: what cannot be set is refused, and nothing is made. */
+    int rc = is_taken(call, name)
+                 ? 0
+                 : ask_queue(call, "PUT", name, cn_json_find(call->json, "settings"), &answer, err);
+    cn_json_free(answer);
     cn_depot_digits(id);
-    int rc = cn_v4_create(call, "queue", name, id, 11009, err);
-    if (rc < 0)
-        return rc;
-    struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
-    const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", id, NULL);
-    struct cn_buf json = {0};
-    if (queue)
-        append_queue(&json, state, queue);
-    cn_depot_state_unref(state);
-    return json.size ? cn_control_result(call, &json)
-                     : cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "the queue was deleted");
+    if (rc == 0)
+        rc = cn_v4_create(call, "queue", name, id, 11009, err);
+    return rc < 0 ? rc : show_queue(call, id, err);
 }
 
 /* ?name=A&name=B asks for these. */
@@ -273,6 +418,7 @@ int cn_v4_queues(struct cn_control_call *call, struct cn_err *err)
     if (strcmp(call->method, "POST") == 0)
         return create_queue(call, err);
     struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
+    struct cn_json **files = read_versions(cn_v4_of(call), state);
     struct cn_buf items = {0};
     size_t count = 0;
     for (size_t i = 0; i < state->resource_count && cn_v4_is_first_page(call); i++) {
@@ -280,41 +426,25 @@ int cn_v4_queues(struct cn_control_call *call, struct cn_err *err)
         if (strcmp(resource->kind, "queue") != 0 || !is_asked(call, resource->name))
             continue;
         cn_buf_append_str(&items, count++ ? "," : "");
-        append_queue(&items, state, resource);
+        append_queue(&items, state, files, resource, NULL);
     }
+    free_versions(files, state);
     cn_depot_state_unref(state);
     return cn_v4_list(call, &items, count);
 }
 
-/* "settings": delivery_paused, message_retention_period, delivery_delay. `json` is the queue as it
- * is shown, and is taken. */
-static int change_queue(struct cn_control_call *call, struct cn_buf *json, struct cn_err *err)
+/* "settings": delivery_paused, message_retention_period. The queue is made if nobody has used it.
+ */
+static int change_queue(struct cn_control_call *call, const char *name, struct cn_err *err)
 {
     const struct cn_json *settings = cn_json_find(call->json, "settings");
-    struct cn_json *queue = cn_json_parse((const char *)json->data, json->size, NULL);
-    const char *name = cn_json_text(queue, "queue_name");
     const char *asked = cn_json_text(call->json, "queue_name");
-    struct cn_buf target = {0}, body = {0}, out = {0};
-    int rc = 0;
-    if (asked && name && strcmp(asked, name) != 0)
-        rc = cn_v4_fail(call, err, CN_EINVALID, 11003, "queues are not renamed here");
-    if (rc == 0 && settings && name) {
-        cn_buf_append_str(&target, "/api/queues");
-        cn_v4_segment(&target, name, strlen(name));
-        cn_buf_append_str(&body, "{\"settings\":");
-        cn_json_write(&body, settings);
-        cn_buf_append_byte(&body, '}');
-        int status = cn_v4_forward(call, "PATCH", cn_buf_text(&target), &body, &out);
-        rc = cn_v4_forwarded(call, status, &out, 11003, err);
-    }
-    cn_json_free(queue);
-    cn_buf_fini(&target);
-    cn_buf_fini(&body);
-    cn_buf_fini(&out);
-    if (rc == 0)
-        return cn_control_result(call, json);
-    cn_buf_fini(json);
-    return rc;
+    struct cn_json *answer = NULL;
+    if (asked && strcmp(asked, name) != 0)
+        return cn_v4_fail(call, err, CN_EINVALID, 11003, "queues are not renamed here");
+    int rc = settings ? ask_queue(call, "PUT", name, settings, &answer, err) : 0;
+    cn_json_free(answer);
+    return rc < 0 ? rc : show_queue(call, call->path[5], err);
 }
 
 static void drop_consumer(struct cn_depot_state *state, const char *queue)
@@ -354,21 +484,20 @@ static int delete_queue(struct cn_control_call *call, struct cn_err *err)
 
 int cn_v4_queue(struct cn_control_call *call, struct cn_err *err)
 {
+    if (strcmp(call->method, "GET") == 0)
+        return show_queue(call, call->path[5], err);
+    if (strcmp(call->method, "DELETE") == 0) {
+        int rc = delete_queue(call, err);
+        return rc < 0 ? rc : cn_v4_answer_null(call);
+    }
     struct cn_depot_state *state = cn_depot_take(cn_v4_of(call)->depot);
     const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", call->path[5], NULL);
-    struct cn_buf json = {0};
-    if (queue)
-        append_queue(&json, state, queue);
+    char *name = queue ? cn_strdup(queue->name) : NULL;
     cn_depot_state_unref(state);
-    if (!json.size)
-        return cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
-    if (strcmp(call->method, "GET") == 0)
-        return cn_control_result(call, &json);
-    if (strcmp(call->method, "DELETE") != 0)
-        return change_queue(call, &json, err);
-    cn_buf_fini(&json);
-    int rc = delete_queue(call, err);
-    return rc < 0 ? rc : cn_v4_answer_null(call);
+    int rc = name ? change_queue(call, name, err)
+                  : cn_v4_fail(call, err, CN_ENOTFOUND, 11000, "there is no such queue");
+    cn_free(name);
+    return rc;
 }
 
 /* Whether the body asks for a consumer that fetches messages over HTTP. */

@@ -445,12 +445,24 @@ static int take_binding(struct upload *upload, const struct cn_json *binding, st
     return 0;
 }
 
-/* Secrets are not in anybody's configuration: they stay until they are deleted. */
+/* Whether the list of what is kept speaks of secrets: one of keys ("secret_key", which are not
+ * here) and not of texts lets go of the texts. `wrangler versions secret delete` says so. */
+static bool names_secrets(const struct cn_json *kept)
+{
+    for (const struct cn_json *item = kept->first; item; item = item->next) {
+        if (item->kind == CN_JSON_STRING && strncmp(item->text, "secret_", 7) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Secrets are not in anybody's configuration: they stay until they are deleted, or somebody who
+ * says what stays does not name them. */
 static bool is_kept(const struct upload *upload, const char *type)
 {
-    if (strcmp(type, "secret_text") == 0)
-        return true;
     const struct cn_json *kept = cn_json_find(upload->metadata, "keep_bindings");
+    if (strcmp(type, "secret_text") == 0 && (!kept || !names_secrets(kept)))
+        return true;
     for (const struct cn_json *item = kept ? kept->first : NULL; item; item = item->next) {
         if (item->kind == CN_JSON_STRING && strcmp(item->text, type) == 0)
             return true;
@@ -695,25 +707,6 @@ static int answer_upload(struct upload *upload)
     return cn_control_result(upload->call, &json);
 }
 
-static int answer_version(struct upload *upload, struct cn_err *err)
-{
-    struct cn_depot *depot = upload->v4->depot;
-    struct cn_depot_state *state = cn_depot_take(depot);
-    const struct cn_depot_script *script = cn_depot_find(state, upload->worker);
-    const struct cn_depot_version *version =
-        script ? cn_depot_find_version(script, upload->id) : NULL;
-    struct cn_json *file = version ? cn_depot_read_version(depot, upload->id, err) : NULL;
-    struct cn_buf json = {0};
-    int rc = file ? 0 : CN_ENOTFOUND;
-    if (file)
-        cn_v4_append_version(&json, version, file);
-    else if (!version)
-        cn_err_set(err, rc, "the version was removed meanwhile");
-    cn_json_free(file);
-    cn_depot_state_unref(state);
-    return rc < 0 ? rc : cn_control_result(upload->call, &json);
-}
-
 static int run_upload(struct cn_control_call *call, bool deploys, struct cn_err *err)
 {
     struct upload upload = {.call = call, .v4 = cn_v4_of(call), .worker = call->path[6]};
@@ -743,7 +736,7 @@ static int run_upload(struct cn_control_call *call, bool deploys, struct cn_err 
     if (rc == 0) {
         cn_info("%s: version %s was %s by %s", upload.worker, upload.id,
                 deploys ? "deployed" : "uploaded", call->who.name);
-        rc = deploys ? answer_upload(&upload) : answer_version(&upload, err);
+        rc = deploys ? answer_upload(&upload) : cn_v4_answer_version(call, upload.id, err);
     } else {
         cn_depot_remove_version(upload.v4->depot, upload.id);
     }

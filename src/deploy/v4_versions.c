@@ -97,13 +97,12 @@ int cn_v4_list_versions(struct cn_control_call *call, struct cn_err *err)
     return json.size ? cn_control_result(call, &json) : err->code;
 }
 
-int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err)
+int cn_v4_answer_version(struct cn_control_call *call, const char *id, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
     struct cn_depot_state *state = cn_depot_take(v4->depot);
     const struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
-    const struct cn_depot_version *version =
-        script ? cn_depot_find_version(script, call->path[8]) : NULL;
+    const struct cn_depot_version *version = script ? cn_depot_find_version(script, id) : NULL;
     struct cn_json *file = NULL;
     struct cn_buf json = {0};
     if (script && !version)
@@ -115,6 +114,11 @@ int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err)
     cn_json_free(file);
     cn_depot_state_unref(state);
     return json.size ? cn_control_result(call, &json) : err->code;
+}
+
+int cn_v4_get_version(struct cn_control_call *call, struct cn_err *err)
+{
+    return cn_v4_answer_version(call, call->path[8], err);
 }
 
 /* --- deployments

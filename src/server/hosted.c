@@ -114,13 +114,25 @@ void cn_hosted_tell(const struct cn_project *projects, size_t count, const struc
 /* --- opening ------------------------------------------------------------------------------------
  */
 
+/* Nobody wrote the file: where it would be, and the place in it, say nothing to who is told. */
+static void hide_place(const char *path, struct cn_err *err)
+{
+    size_t size = strlen(path);
+    if (strncmp(err->text, path, size) != 0)
+        return;
+    size += strspn(err->text + size, ":0123456789 ");
+    memmove(err->text, err->text + size, strlen(err->text + size) + 1);
+}
+
 static int load_config(const char *path, const struct cn_buf *json, struct cn_project *project,
                        struct cn_err *err)
 {
     int rc = cn_config_load_text(path, false, (const char *)json->data, json->size, NULL,
                                  &project->config, err);
-    if (rc < 0)
+    if (rc < 0) {
+        hide_place(path, err);
         return rc;
+    }
     cn_free(project->config->hosted); /* nobody wrote it */
     project->config->hosted = NULL;
     return 0;

@@ -127,6 +127,22 @@ test("wrangler deploys, and everything that a worker has is there", async (t) =>
   await run("queues", "pause-delivery", "jobs");
   await run("queues", "resume-delivery", "jobs");
 
+  // Secrets of a version that waits; what is said of objects, queues and namespaces.
+  const made = async (...args) => /Created version ([\w-]{36})/.exec(await wrangler(server, who, dir, ["versions", "secret", ...args], { input: "later" }))[1];
+  await made("put", "SECRET");
+  assert.equal(await text("/"), "noted one no secret");
+  await run("versions", "deploy", `${await made("bulk", "secrets.json")}@100%`, "--yes");
+  assert.equal(await text("/"), "noted one later");
+  assert.equal(await text("/page"), "<h1>page</h1>");
+  await run("versions", "deploy", `${await made("delete", "SECRET")}@100%`, "--yes");
+  assert.equal(await text("/"), "noted one no secret");
+  assert.match(await run("secret", "list"), /ONE[^]*TWO/);
+  assert.match(await run("queues", "info", "jobs"), /Number of Producers: 1/);
+  assert.match(await run("r2", "bucket", "info", "files"), /object_count: +1/);
+  await run("kv", "namespace", "rename", "--namespace-id", kv, "--new-name", "renamed");
+  assert.match(await run("kv", "namespace", "list"), /"renamed"/);
+  await assert.rejects(run("workflows", "list"), /"workflows" of the platform's API is not built here/);
+
   // Again, with a secret, a restart without Node.js, a version that waits, and the way back.
   await wrangler(server, who, dir, ["secret", "put", "SECRET"], { input: "hidden" });
   assert.equal(await text("/"), "noted one hidden");

@@ -328,22 +328,31 @@ static int answer_queue(struct cn_control_call *call, const char *name,
     return cn_control_result(call, &result);
 }
 
-/* GET, PATCH /api/queues/NAME and POST /api/queues/NAME/purge */
+/* GET, PATCH, PUT /api/queues/NAME and POST /api/queues/NAME/purge. PUT makes it, if it is not
+ * there. */
 static int handle_queue(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_namespace *ns;
-    int rc = cn_control_service(call, "queue", call->path[2], &ns, err);
+    bool put = strcmp(call->method, "PUT") == 0;
+    int rc = put ? cn_control_service_make(call, "queue", call->path[2], err) : 0;
+    if (rc == 0)
+        rc = cn_control_service(call, "queue", call->path[2], &ns, err);
     if (rc < 0)
         return rc;
-    bool patch = strcmp(call->method, "PATCH") == 0;
+    bool patch = put || strcmp(call->method, "PATCH") == 0;
     struct cn_queue_call *request =
         cn_queue_call_new(ns, patch                   ? CN_QUEUE_CONFIGURE
                               : call->path_count == 4 ? CN_QUEUE_PURGE
                                                       : CN_QUEUE_METRICS);
     const struct cn_json *settings = patch ? cn_json_find(call->json, "settings") : NULL;
     const struct cn_json *paused = cn_json_find(settings, "delivery_paused");
-    if (patch && !settings)
+    const struct cn_json *delay = cn_json_find(settings, "delivery_delay");
+    if (patch && !put && !settings)
         rc = cn_err_set(err, CN_EINVALID, "\"settings\" is missing");
+    else if (delay && !(delay->kind == CN_JSON_INT && delay->integer == 0))
+        rc = cn_err_set(err, CN_EINVALID,
+                        "a queue has no \"delivery_delay\" of its own here: a producer has one in "
+                        "its configuration, and a message when it is sent");
     else if (paused && paused->kind != CN_JSON_BOOL)
         rc = cn_err_set(err, CN_EINVALID, "\"delivery_paused\" must be true or false");
     else
@@ -364,6 +373,7 @@ static const struct cn_control_route routes[] = {
     {"POST", {"api", "queues", "*", "redrive"}, cn_queue_control_redrive, 0},
     {"GET", {"api", "queues", "*"}, handle_queue, 0},
     {"PATCH", {"api", "queues", "*"}, handle_queue, 0},
+    {"PUT", {"api", "queues", "*"}, handle_queue, 0},
     {"POST", {"api", "queues", "*", "purge"}, handle_queue, 0},
     {"POST", {"api", "queues", "*", "messages"}, send_messages, 0},
     {"POST", {"api", "queues", "*", "messages", "batch"}, send_messages, 0},
