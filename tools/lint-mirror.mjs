@@ -180,6 +180,7 @@ const GLUE = {
   "deploy/v4_graphql.c": ["a request, a call of the control API, an answer", "integration/deploy/verbs.test.mjs"],
   "deploy/v4_messages.c": ["a request, a call of the control API, an answer", "integration/deploy/pull.test.mjs"],
   "deploy/v4_zones.c": ["a request, the state, an answer", "integration/deploy/routes.test.mjs"],
+  "deploy/v4_references.c": ["a request, versions of the depot, an answer", "integration/deploy/verbs.test.mjs"],
   "deploy/v4_services.c": ["a request, a call of the control API, an answer", "integration/deploy/data.test.mjs"],
   "deploy/v4_scripts.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs"],
   "deploy/v4_secrets.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs"],

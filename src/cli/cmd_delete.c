@@ -9,14 +9,19 @@
 #include "cli/print.h"
 #include "cli/remote.h"
 
+struct options {
+    struct cn_remote_options remote; /* first */
+    bool force;
+};
+
 static int delete_worker(struct cn_remote *remote, const char *worker,
-                         const struct cn_remote_options *options, struct cn_err *err)
+                         const struct options *options, struct cn_err *err)
 {
     const struct cn_json *result = NULL;
     char *question = cn_sprintf("Delete %s with its versions, secrets and Durable Objects from %s?",
                                 worker, remote->url);
-    char *target = cn_remote_script(worker, "?force=true");
-    int rc = cn_remote_confirm(options, question, err);
+    char *target = cn_remote_script(worker, options->force ? "?force=true" : "");
+    int rc = cn_remote_confirm(&options->remote, question, err);
     if (rc == 0)
         rc = cn_remote_ask(remote, "DELETE", target, &result, err);
     if (rc == 0)
@@ -31,13 +36,14 @@ static int delete_worker(struct cn_remote *remote, const char *worker,
 
 static int run(const struct cn_args *args)
 {
-    struct cn_remote_options options = *(const struct cn_remote_options *)args->options;
+    struct options options = *(const struct options *)args->options;
     struct cn_err err = {0};
     struct cn_remote remote = {.socket_dir = -1};
     if (args->rest_count)
-        options.name = args->rest[0];
-    char *worker = cn_remote_worker(&options, &err);
-    int rc = worker ? cn_remote_open(&remote, &options, &err) : err.code;
+        options.remote.name = args->rest[0];
+    options.remote.yes |= options.force;
+    char *worker = cn_remote_worker(&options.remote, &err);
+    int rc = worker ? cn_remote_open(&remote, &options.remote, &err) : err.code;
     if (rc == 0)
         rc = delete_worker(&remote, worker, &options, &err);
     cn_remote_close(&remote);
@@ -45,12 +51,12 @@ static int run(const struct cn_args *args)
     return cn_print_outcome(rc, &err);
 }
 
-#define AT(member) offsetof(struct cn_remote_options, member)
+#define AT(member) offsetof(struct options, member)
 
 static const struct cn_option flags[] = {
     CN_OPTIONS_REMOTE,
     CN_OPTION_REMOTE_YES("without asking"),
-    {"force", 'f', NULL, NULL, "the same", AT(yes), 0},
+    {"force", 'f', NULL, NULL, "the same, and also if other workers need it", AT(force), 0},
 };
 
 const struct cn_command cn_cmd_delete = {
@@ -64,6 +70,6 @@ const struct cn_command cn_cmd_delete = {
     .rest_max = 1,
     .options = flags,
     .option_count = CN_ARRAY_COUNT(flags),
-    .options_size = sizeof(struct cn_remote_options),
+    .options_size = sizeof(struct options),
     .run = run,
 };

@@ -649,6 +649,21 @@ struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, st
     return cn_depot_read_version_of(depot->disk, id, err);
 }
 
+void cn_depot_hide_place(const struct cn_depot *depot, struct cn_err *err)
+{
+    static const char name[] = "/wrangler.json";
+    size_t size = strlen(depot->root);
+    if (strncmp(err->text, depot->root, size) != 0 ||
+        strncmp(err->text + size, "/deployed/code/", 15) != 0)
+        return;
+    const char *at = strstr(err->text + size, name);
+    if (!at)
+        return;
+    at += sizeof(name) - 1;
+    at += strspn(at, ":0123456789 ");
+    memmove(err->text, at, strlen(at) + 1);
+}
+
 char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,
                            const char *version)
 {

@@ -312,6 +312,9 @@ int cn_depot_config(struct cn_depot *depot, const struct cn_depot_script *script
  * migrations. */
 void cn_depot_bare_config(struct cn_depot *depot, const struct cn_depot_script *script,
                           struct cn_buf *json);
+/* Nobody wrote that file: where it would be, and the place in it, at the beginning of a sentence
+ * say nothing to who is told. Takes them away. */
+void cn_depot_hide_place(const struct cn_depot *depot, struct cn_err *err);
 /* The folder of the version's code, absolute. Owned. */
 char *cn_depot_code_folder(struct cn_depot *depot, const struct cn_depot_script *script,
                            const char *version);

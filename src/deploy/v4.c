@@ -96,6 +96,7 @@ int cn_v4_refused(struct cn_control_call *call, int rc, struct cn_err *err)
     char text[CN_ERR_TEXT_MAX];
     if (rc != CN_EJS && rc != CN_EDENIED && rc != CN_ENOTFOUND && rc != CN_EUNSUPPORTED)
         return rc;
+    cn_depot_hide_place(cn_v4_of(call)->depot, err);
     snprintf(text, sizeof(text), "%s", err->text);
     return cn_v4_fail(call, err, CN_EINVALID, call->platform_code ? call->platform_code : 10021,
                       "%s", text);
@@ -428,7 +429,7 @@ const struct cn_control_route cn_v4_routes[] = {
     {"GET", V4("zones"), cn_v4_zones, FOR(READ | DEPLOY)},
     {"GET", V4("zones", "*", "workers", "routes"), cn_v4_zone_routes, FOR(READ | DEPLOY)},
     {"GET", SCRIPT("references"), cn_v4_references, FOR(READ | DEPLOY)},
-    {"GET", ACCOUNT("workers", "tails", "by-consumer", "*"), cn_v4_empty_list, FOR(READ | DEPLOY)},
+    {"GET", ACCOUNT("workers", "tails", "by-consumer", "*"), cn_v4_producers, FOR(READ | DEPLOY)},
     {"GET", SCRIPT("tails"), cn_v4_tails, FOR(READ | DEPLOY)},
     {"POST", SCRIPT("tails"), cn_v4_tails, FOR(READ | DEPLOY)},
     {"DELETE", SCRIPT("tails", "*"), cn_v4_tails, FOR(READ | DEPLOY)},

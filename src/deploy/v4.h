@@ -137,8 +137,12 @@ int cn_v4_script_subdomain(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_schedules(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_routes_put(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_domains_put(struct cn_control_call *call, struct cn_err *err);
+/* v4_references.c: */
 int cn_v4_references(struct cn_control_call *call, struct cn_err *err);
-int cn_v4_empty_list(struct cn_control_call *call, struct cn_err *err);
+int cn_v4_producers(struct cn_control_call *call, struct cn_err *err);
+/* Q1 */
+int cn_v4_check_needed(struct cn_control_call *call, const struct cn_depot_state *state,
+                       const char *worker, struct cn_err *err);
 /* v4_zones.c: */
 int cn_v4_zones(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_zone_routes(struct cn_control_call *call, struct cn_err *err);

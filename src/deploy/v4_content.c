@@ -78,9 +78,8 @@ static int append_modules(struct cn_v4 *v4, const struct cn_depot_version *versi
 }
 
 /* Of the version that `version` names, or the one that serves, or the newest. */
-static const struct cn_depot_version *find_version(struct cn_control_call *call,
-                                                   const struct cn_depot_script *script,
-                                                   struct cn_err *err)
+static const struct cn_depot_version *
+find_version(struct cn_control_call *call, const struct cn_depot_script *script, struct cn_err *err)
 {
     const char *id = cn_control_param(call, "version");
     const struct cn_depot_version *version =

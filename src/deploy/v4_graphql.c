@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deploy/v4_graphql.c - the one question of the platform's analytics that can be answered here:
- * `wrangler r2 bucket info` asks so how much is in a bucket. It is known by its field, not parsed. */
+ * `wrangler r2 bucket info` asks so how much is in a bucket. It is known by its field, not parsed.
+ */
 #include <inttypes.h>
 #include <string.h>
 

@@ -150,19 +150,19 @@ int cn_v4_worker(struct cn_control_call *call, struct cn_err *err)
                                   "This Worker does not exist on this server.");
 }
 
-/* Who calls it by a binding or tells it of its invocations: such a worker would not start without
- * it, and the deployment refuses that with a sentence. */
 int cn_v4_delete_script(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
     struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
-    if (!cn_v4_script(call, state, 6, err)) {
+    int rc = cn_v4_script(call, state, 6, err) ? cn_v4_check_needed(call, state, call->path[6], err)
+                                               : err->code;
+    if (rc < 0) {
         cn_depot_change_drop(v4->depot, state);
-        return err->code;
+        return rc;
     }
     cn_depot_remove_script(state, call->path[6]);
     cn_v4_note(call, state, "delete", call->path[6], "");
-    int rc = cn_v4_deploy(call, state, err);
+    rc = cn_v4_deploy(call, state, err);
     if (rc < 0)
         return rc;
     cn_info("%s was deleted by %s", call->path[6], call->who.name);
@@ -447,24 +447,4 @@ int cn_v4_domains_put(struct cn_control_call *call, struct cn_err *err)
         return cn_control_result(call, &json);
     cn_buf_fini(&json);
     return rc;
-}
-
-/* --- what wrangler asks before it deletes
- * ---------------------------------------------------------- */
-
-int cn_v4_references(struct cn_control_call *call, struct cn_err *err)
-{
-    (void)err;
-    struct cn_buf json = {0};
-    cn_buf_append_str(&json, "{\"services\":{\"incoming\":[],\"outgoing\":[]},"
-                             "\"durable_objects\":[],\"dispatch_outbounds\":[]}");
-    return cn_control_result(call, &json);
-}
-
-int cn_v4_empty_list(struct cn_control_call *call, struct cn_err *err)
-{
-    (void)err;
-    struct cn_buf json = {0};
-    cn_buf_append_str(&json, "[]");
-    return cn_control_result(call, &json);
 }

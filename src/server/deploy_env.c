@@ -153,7 +153,8 @@ static bool is_here(const struct cn_project *projects, size_t count, const char 
     return false;
 }
 
-static int missing_service(struct cn_config *config, size_t index, const char *name,
+/* `hosted`: it came by upload. */
+static int missing_service(struct cn_config *config, size_t index, const char *name, bool hosted,
                            bool development, struct cn_err *err)
 {
     char *place = cn_deploy_entry_place(config, "services", index);
@@ -167,8 +168,9 @@ static int missing_service(struct cn_config *config, size_t index, const char *n
     else
         rc = cn_err_set(err, CN_ENOTFOUND,
                         "%s: services: no project of this server is named \"%s\" (binding %s); "
-                        "name its folder on the command line too",
-                        place, name, binding);
+                        "%s",
+                        place, name, binding,
+                        hosted ? "deploy it first" : "name its folder on the command line too");
     cn_free(place);
     return rc;
 }
@@ -181,7 +183,8 @@ int cn_deploy_check_services(const struct cn_project *projects, size_t count, si
     for (size_t k = 0; k < config->services.count && rc == 0; k++) {
         char *name = cn_deploy_service_name(&config->services.items[k]);
         if (!is_here(projects, count, name))
-            rc = missing_service(config, k, name, development, err);
+            rc =
+                missing_service(config, k, name, projects[index].version != NULL, development, err);
         cn_free(name);
     }
     return rc;

@@ -114,23 +114,13 @@ void cn_hosted_tell(const struct cn_project *projects, size_t count, const struc
 /* --- opening ------------------------------------------------------------------------------------
  */
 
-/* Nobody wrote the file: where it would be, and the place in it, say nothing to who is told. */
-static void hide_place(const char *path, struct cn_err *err)
-{
-    size_t size = strlen(path);
-    if (strncmp(err->text, path, size) != 0)
-        return;
-    size += strspn(err->text + size, ":0123456789 ");
-    memmove(err->text, err->text + size, strlen(err->text + size) + 1);
-}
-
-static int load_config(const char *path, const struct cn_buf *json, struct cn_project *project,
-                       struct cn_err *err)
+static int load_config(struct cn_depot *depot, const char *path, const struct cn_buf *json,
+                       struct cn_project *project, struct cn_err *err)
 {
     int rc = cn_config_load_text(path, false, (const char *)json->data, json->size, NULL,
                                  &project->config, err);
     if (rc < 0) {
-        hide_place(path, err);
+        cn_depot_hide_place(depot, err);
         return rc;
     }
     cn_free(project->config->hosted); /* nobody wrote it */
@@ -152,7 +142,7 @@ static int open_version(struct cn_depot *depot, const struct cn_depot_script *sc
     else
         rc = cn_depot_config(depot, script, version, &json, err);
     if (rc == 0)
-        rc = load_config(path, &json, project, err);
+        rc = load_config(depot, path, &json, project, err);
     if (rc == 0) {
         project->data = cn_strdup(data);
         project->code = cn_strdup(folder);

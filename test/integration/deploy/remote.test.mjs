@@ -259,7 +259,9 @@ test("secret put, list, bulk, delete: values come on standard input and are show
   good(cli(["deploy", "--server", server.admin], { cwd: dir }));
   assert.deepEqual(await seen(), ["again", null, null]);
   assert.equal(cli(["delete"], { cwd: dir }).status, 1);
-  good(cli(["delete", "w", "--yes"]));
+  await client.deploy("caller", "export default { fetch() { return new Response(); } };", { metadata: { bindings: [{ type: "service", name: "W", service: "w" }] } });
+  assert.match(cli(["delete", "w", "--yes"]).stderr, /caller cannot be served without w/);
+  good(cli(["delete", "w", "--force"]));
   assert.equal((await client.ask("GET", "workers/services/w")).status, 404);
   assert.match(cli(["delete", "w", "--yes"]).stderr, /does not exist/);
 });

@@ -178,3 +178,30 @@ test("W3: what is not built is refused by name; nothing of the server's files is
   assert.match(body.errors[0].message, /^"workflows" is a key of wrangler that cairn does not run yet/);
   assert.ok(!body.errors[0].message.includes(data));
 });
+
+test("Q1: a worker that others need is told by name, and goes only by force", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const object = 'import { DurableObject } from "cloudflare:workers"; export class C extends DurableObject {} export default { fetch() { return new Response("base"); }, tail() {} };';
+  await client.deploy("base", object, { metadata: { migrations: { new_tag: "v1", new_sqlite_classes: ["C"] } } });
+  const bindings = { caller: [{ type: "service", name: "BASE", service: "base" }], user: [{ type: "durable_object_namespace", name: "C", class_name: "C", script_name: "base" }], teller: [] };
+  for (const [name, list] of Object.entries(bindings))
+    await client.deploy(name, hello(name), { metadata: { bindings: list, ...(name === "teller" ? { tail_consumers: [{ service: "base" }] } : {}) } });
+  const { services, durable_objects } = await client.result("GET", "workers/scripts/base/references");
+  assert.deepEqual([services.incoming, services.outgoing], [[{ name: "BASE", service: "caller", environment: "production" }], []]);
+  assert.deepEqual(durable_objects.map(({ service, name }) => [service, name]), [["user", "C"]]);
+  assert.deepEqual((await client.result("GET", "workers/scripts/caller/references")).services.outgoing.map(({ service }) => service), ["base"]);
+  assert.deepEqual((await client.result("GET", "workers/tails/by-consumer/base")).map(({ producer }) => producer.service), ["teller"]);
+  for (const name of ["caller", "user", "teller"]) {
+    const { status, body } = await client.ask("DELETE", "workers/scripts/base");
+    assert.deepEqual([status, body.errors[0].code], [409, 10064]);
+    assert.ok(body.errors[0].message.startsWith(`${name} cannot be served without base`), body.errors[0].message);
+    await client.result("DELETE", `workers/scripts/${name}`);
+  }
+  await client.deploy("caller", hello("caller"), { metadata: { bindings: bindings.caller } });
+  await client.result("DELETE", "workers/services/base?force=true");
+  const late = await client.script("caller", hello("caller"), { metadata: { bindings: bindings.caller } });
+  assert.equal(late.status, 400);
+  assert.equal(late.body.errors[0].message, 'services: no project of this server is named "base" (binding BASE); deploy it first');
+});
