@@ -520,18 +520,22 @@ void cn_classes_unexpect(struct cn_classes *classes, const char *script, const c
         *expected = classes->expected[--classes->expected_count];
 }
 
-void cn_classes_forget_script(struct cn_classes *classes, const char *script, int64_t now_ms)
+bool cn_classes_forget_script(struct cn_classes *classes, const char *script, int64_t now_ms)
 {
+    bool changed = false;
     for (size_t i = 0; i < classes->entry_count; i++) {
         struct cn_class_entry *entry = &classes->entries[i];
-        if (!entry->deleted_ms && strcmp(entry->script, script) == 0)
-            cn_classes_delete(classes, entry, now_ms); /* it has a number: it comes from the file */
+        if (entry->deleted_ms || strcmp(entry->script, script) != 0)
+            continue;
+        cn_classes_delete(classes, entry, now_ms); /* it has a number: it comes from the file */
+        changed = true;
     }
     for (size_t i = 0; i < classes->script_count; i++) {
         if (strcmp(classes->scripts[i].name, script) != 0)
             continue;
         cn_free(classes->scripts[i].tags.items);
         classes->scripts[i] = classes->scripts[--classes->script_count];
-        break;
+        return true;
     }
+    return changed;
 }

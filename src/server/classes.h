@@ -116,8 +116,9 @@ void cn_classes_move(struct cn_classes *classes, struct cn_class_entry *entry, c
 void cn_classes_number(struct cn_classes *classes, struct cn_class_entry *entry, uint32_t ns);
 /* One that never had a number is forgotten. */
 void cn_classes_delete(struct cn_classes *classes, struct cn_class_entry *entry, int64_t now_ms);
-/* The worker is gone: its classes are deleted, its migrations may begin again. */
-void cn_classes_forget_script(struct cn_classes *classes, const char *script, int64_t now_ms);
+/* The worker is gone: its classes are deleted, whether migrations made them or not, and its
+ * migrations may begin again. False: it had none of either. */
+bool cn_classes_forget_script(struct cn_classes *classes, const char *script, int64_t now_ms);
 void cn_classes_add_tag(struct cn_classes *classes, const char *script, const char *tag);
 void cn_classes_expect(struct cn_classes *classes, const char *script, const char *name,
                        const char *from_script, const char *from_name);

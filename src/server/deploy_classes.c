@@ -257,12 +257,8 @@ static bool forget_gone(struct cn_classes *classes, const struct cn_deploy_wishe
 {
     char *names = cn_strdup(asked->gone ? asked->gone : ""), *state = NULL;
     bool changed = false;
-    for (char *name = strtok_r(names, ",", &state); name; name = strtok_r(NULL, ",", &state)) {
-        if (!cn_classes_find_script(classes, name))
-            continue;
-        cn_classes_forget_script(classes, name, cn_clock_wall_ms(cn_clock_system()));
-        changed = true;
-    }
+    for (char *name = strtok_r(names, ",", &state); name; name = strtok_r(NULL, ",", &state))
+        changed |= cn_classes_forget_script(classes, name, cn_clock_wall_ms(cn_clock_system()));
     cn_free(names);
     return changed;
 }

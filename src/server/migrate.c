@@ -25,6 +25,7 @@ struct planner {
     size_t project_count;
     enum progress *progress; /* by project */
     const struct cn_migrate_options *options;
+    bool adopts; /* the first migrations of a worker that had none are planned (M4) */
 };
 
 static void add_line(struct planner *planner, enum cn_plan_kind kind, const char *format, ...)
@@ -109,7 +110,10 @@ static struct cn_class_entry *find_recoverable(struct planner *planner, const ch
 static void create_class(struct planner *planner, const char *script, const char *name,
                          const char *storage)
 {
-    if (cn_classes_find(planner->next, script, name)) {
+    const struct cn_class_entry *there = cn_classes_find(planner->next, script, name);
+    if (there && planner->adopts && strcmp(there->storage, storage) == 0)
+        return; /* M4 */
+    if (there) {
         refuse(planner, "%s: the class \"%s\" exists already and cannot be created again", script,
                name);
         return;
@@ -248,8 +252,10 @@ static void plan_migrations(struct planner *planner, const struct cn_config *con
                "%s: it was deployed with \"exports\" before and cannot go back to \"migrations\"",
                config->name);
     } else if (config->migrations.count) {
+        planner->adopts = !had_rules;
         for (size_t i = first_new(planner, config); i < config->migrations.count; i++)
             apply_migration(planner, config->name, &config->migrations.items[i]);
+        planner->adopts = false;
     } else if (had_rules && has_classes(planner->next, config->name)) {
         refuse(planner,
                "%s: it has classes with objects here, but its configuration has neither "

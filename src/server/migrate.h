@@ -14,6 +14,8 @@
  *       `exports` no longer has is refused.
  *   M3  After planning, every binding leads to a class that lives, or will once a
  *       transfer is complete.
+ *   M4  Without any rules what is bound exists, as in development. Rules that come later may create
+ *       it: a class of this storage that is there already is the one that they mean.
  *
  * Threads:   none of its own.
  * Ownership: cn_plan_fini() frees what a plan holds; it borrows the table and the projects. */

@@ -74,6 +74,14 @@ test("a worker with a Durable Object is deployed, redeployed, and is there after
   // Deleted with its objects: the same name begins anew.
   await client.deploy("counter", counter("new"), { metadata: { bindings: [binding], migrations: v1 } });
   assert.equal(await server.text("/"), "new 1 none");
+  // And so does one whose class no migration made; migrations may name it later.
+  for (const text of ["first", "second"]) {
+    await client.result("DELETE", "workers/scripts/counter");
+    await client.deploy("counter", counter(text), { metadata: { bindings: [binding] } });
+    assert.equal(await server.text("/"), `${text} 1 none`);
+  }
+  await client.deploy("counter", counter("third"), { metadata: { bindings: [binding], migrations: v1 } });
+  assert.equal(await server.text("/"), "third 2 none");
 });
 
 test("a version that does not build, does not start or breaks a rule is refused, and the old one serves on", async (t) => {

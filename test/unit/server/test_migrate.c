@@ -362,6 +362,26 @@ TEST(migrate, DO_MIG_1_bindings_and_code_must_agree_with_the_classes)
     world_close(&world);
 }
 
+TEST(migrate, M4_rules_that_come_later_mean_the_classes_that_were_bound)
+{
+    struct world world;
+    world_open(&world);
+    APPLIES(&world, "w", "[[durable_objects.bindings]]\nname = \"X\"\nclass_name = \"A\"\n", NULL,
+            NULL);
+    uint32_t a = number(&world, "w", "A");
+    REFUSES(&world, "exists already", "w", "[[migrations]]\ntag = \"v1\"\nnew_classes = [\"A\"]\n",
+            NULL, NULL);
+    APPLIES(&world, "w", "[[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"A\", \"B\"]\n",
+            NULL, NULL);
+    CHECK_INT(a, number(&world, "w", "A"));
+    /* From here on they are rules as any others. */
+    REFUSES(&world, "exists already", "w",
+            "[[migrations]]\ntag = \"v1\"\nnew_sqlite_classes = [\"A\", \"B\"]\n[[migrations]]\n"
+            "tag = \"v2\"\nnew_sqlite_classes = [\"A\"]\n",
+            NULL, NULL);
+    world_close(&world);
+}
+
 /* K2: what a crash leaves half done is set right. */
 TEST(migrate, names_in_the_store_follow_the_table)
 {
