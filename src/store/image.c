@@ -366,10 +366,9 @@ static bool append_page(struct cn_buf *body, uint32_t page_no, const uint8_t *be
                         const uint8_t *after, bool with_image)
 {
     static const uint8_t zeros[CN_PAGE_SIZE];
-    const size_t room = CN_PAGE_SIZE + CN_PAGEDIFF_OVERHEAD;
     struct cn_page_entry entry = {.page_no = page_no};
-    size_t start = body->size;
-    cn_buf_reserve(body, sizeof(entry) + 2 * room);
+    size_t start = body->size, room = CN_PAGE_SIZE + CN_PAGEDIFF_OVERHEAD;
+    cn_buf_reserve(body, sizeof(entry) + (with_image ? 2 * room : room));
     uint8_t *out = body->data + start + sizeof(entry);
     uint8_t *diff = with_image ? out + room : out;
     if (before)
@@ -434,6 +433,8 @@ static int encode(struct cn_image *image, struct cn_image_change *change, uint64
         .flags = change->flags,
     };
     cn_buf_clear(body);
+    /* Most commits are a few small differences: room for the next page beside them, once. */
+    cn_buf_reserve(body, 3 * CN_PAGE_SIZE);
     cn_buf_append(body, &head, sizeof(head));
     encode_meta(image, change, body);
     head.meta_size = (uint16_t)(body->size - sizeof(head));
