@@ -70,7 +70,7 @@ int cn_binding_begin_service(struct cn_bindings *list, const char *name, const c
     cn_free(full);
     if (rc < 0)
         return rc;
-    if (is_new)
+    if (is_new && !cn_shards_numbered(cn_node_shards(list->node))) /* other nodes may have had it */
         cn_info("%s: %s \"%s\" is new here", name, list->service, id);
     cn_binding_begin(list, name, type);
     cn_binding_number(list, "ns", ns->id);

@@ -69,6 +69,36 @@ test("a node that is cut off answers nothing after its lease, and comes back by 
   assert.deepEqual((await cluster.ask("/all/x")).value, ["before", "after"]);
 });
 
+test("nodes that are killed while they open shards, that cannot reach the engine when they are to end, or whose engine has lost data", options, async (t) => {
+  const cluster = await Cluster.make(t);
+  for (const name of ["a", "b"]) await cluster.start(name);
+  await cluster.whole();
+  await cluster.ask("/add/x/1");
+  for (let i = 0; i < 6; i++) {
+    const b = cluster.nodes.get("b");
+    b.signal("SIGKILL");
+    await b.exited;
+    await cluster.start("b", { wait: false });
+    await new Promise((resolve) => setTimeout(resolve, 300 + i * 300)); // somewhere in its start
+  }
+  await cluster.nodes.get("b").ready;
+  await cluster.whole();
+  assert.deepEqual((await cluster.ask("/add/x/2")).value, ["1", "2"]);
+
+  cluster.cut("b", true);
+  assert.deepEqual(await cluster.nodes.get("b").stop(), { code: 0, signal: null });
+  cluster.cut("b", false);
+  await cluster.start("b");
+  await cluster.whole();
+  const { node } = await cluster.ask("/add/x/3");
+
+  await cluster.engine.ask("UPDATE cairn.session SET head = head - 1 WHERE live AND head > 0");
+  const loser = cluster.nodes.get(node);
+  await until(async () => (await cluster.try(node, "/add/x/4", 500), loser.exit), "it ends");
+  assert.equal(loser.exit.code, 1);
+  assert.match(loser.output, /^cairn: the engine knows less than it has acknowledged/m);
+});
+
 test("a move does not wait for ever for what runs in its shard", options, async (t) => {
   const cluster = await Cluster.make(t);
   await cluster.start("a");
