@@ -80,6 +80,7 @@ struct cn_cluster {
     pthread_cond_t changed;
     enum state state;
     bool left, watching, ending;
+    bool served;       /* N7 */
     bool started;      /* the host: left() will come */
     struct cn_err why; /* FAILED */
     struct spot spots[CN_CLUSTER_SHARDS_MAX];
@@ -312,6 +313,17 @@ static void *watch_main(void *data)
 
 /* --- what nodes agree on: N3 ----------------------------------------------------------------- */
 
+/* N7: whether the engine was away and is to be asked again. */
+static bool is_again(struct cn_cluster *cluster, int rc, const struct cn_err *err)
+{
+    lock(cluster);
+    bool again = rc == CN_ETIMEOUT && !cluster->served && cluster->state != FAILED;
+    unlock(cluster);
+    if (again)
+        cn_warn("cluster: %s; trying again", err->text);
+    return again;
+}
+
 /* With the lock held. */
 static struct name *find_name(struct cn_cluster *cluster, uint32_t number)
 {
@@ -355,7 +367,10 @@ static int shards_number(void *data, const char *name, uint32_t *number, struct 
     struct cn_cluster *cluster = data;
     if (recall_service(cluster, name, number))
         return 0;
-    int rc = cn_book_number(&cluster->book, name, number, err);
+    int rc;
+    do
+        rc = cn_book_number(&cluster->book, name, number, err);
+    while (is_again(cluster, rc, err));
     if (rc == 0)
         remember(cluster, *number, name);
     return rc;
@@ -370,7 +385,10 @@ static int shards_named(void *data, uint32_t number, const char *text, struct cn
     unlock(cluster);
     if (known)
         return 0;
-    int rc = cn_book_rename(&cluster->book, number, text, err);
+    int rc;
+    do
+        rc = cn_book_rename(&cluster->book, number, text, err);
+    while (is_again(cluster, rc, err));
     if (rc == 0)
         remember(cluster, number, text);
     return rc;
@@ -386,7 +404,10 @@ static int ledger_fetch(void *data, struct cn_disk *disk, struct cn_err *err)
 {
     struct cn_cluster *cluster = data;
     struct cn_buf text = {0};
-    int rc = cn_book_recall(&cluster->book, CLASSES_DOCUMENT, &text, &cluster->ledger_version, err);
+    int rc;
+    do
+        rc = cn_book_recall(&cluster->book, CLASSES_DOCUMENT, &text, &cluster->ledger_version, err);
+    while (is_again(cluster, rc, err));
     if (rc == 1) {
         rc = cn_disk_replace(disk, CN_CLASSES_FILE, text.data, text.size);
         if (rc < 0)
@@ -403,10 +424,21 @@ static int ledger_keep(void *data, const struct cn_buf *json, struct cn_err *err
     struct cn_cluster *cluster = data;
     struct cn_buf text = {0};
     cn_buf_append(&text, json->data, json->size);
-    int rc = cn_book_keep(&cluster->book, CLASSES_DOCUMENT, cn_buf_text(&text),
+    int rc;
+    do
+        rc = cn_book_keep(&cluster->book, CLASSES_DOCUMENT, cn_buf_text(&text),
                           &cluster->ledger_version, err);
+    while (is_again(cluster, rc, err));
     cn_buf_fini(&text);
     return rc;
+}
+
+static void ledger_served(void *data)
+{
+    struct cn_cluster *cluster = data;
+    lock(cluster);
+    cluster->served = true;
+    unlock(cluster);
 }
 
 void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE])
@@ -531,13 +563,16 @@ static int check_name(struct cn_cluster *cluster, struct cn_err *err)
 {
     struct cn_buf before = {0}, after = {0};
     int rc;
-    while ((rc = others_of_the_name(cluster, &before, err)) == CN_ETIMEOUT)
-        cn_warn("cluster: %s; trying again", err->text);
+    do
+        rc = others_of_the_name(cluster, &before, err);
+    while (is_again(cluster, rc, err));
     if (rc == 1) {
         lock(cluster);
         (void)wait_ms(cluster, SILENT_MS);
         unlock(cluster);
-        rc = others_of_the_name(cluster, &after, err);
+        do
+            rc = others_of_the_name(cluster, &after, err);
+        while (is_again(cluster, rc, err));
     }
     if (rc == 1 && strcmp(cn_buf_text(&before), cn_buf_text(&after)) != 0)
         rc = cn_err_set(err, CN_EEXISTS,
@@ -621,7 +656,7 @@ static struct cn_cluster *make(const struct cn_cluster_options *options)
             CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC | CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES;
     cluster->front = (struct cn_host_front){cluster,      front_serve, front_stop,
                                             front_resume, front_close, front_wake};
-    cluster->ledger = (struct cn_ledger){cluster, ledger_fetch, ledger_keep};
+    cluster->ledger = (struct cn_ledger){cluster, ledger_fetch, ledger_keep, ledger_served};
     for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++)
         cluster->spots[i].cluster = cluster;
     return cluster;

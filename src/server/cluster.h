@@ -38,6 +38,8 @@
  *     close. If the engine is away that is given up after the member's leave_ms; others then find
  *     this node silent. SIGKILL at any moment loses nothing that was acknowledged: the engine has
  *     it.
+ * N7  Until it serves, a node waits for the engine for as long as that is away, whatever it asks of
+ *     it; afterwards what is asked for a deployment fails in time, and the last version serves on.
  *
  * Threads:   open, close and free by the one that opens data directories; hooks as
  *            cluster/host.h says; the rest from any.

@@ -273,6 +273,8 @@ int cn_deploy_classes_commit(struct cn_disk *disk, const struct cn_ledger *ledge
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot write " CN_CLASSES_FILE);
     (void)cn_disk_unlink(disk, REQUEST_FILE); /* usually there is none */
+    if (ledger)
+        ledger->served(ledger->data);
     return 0;
 }
 

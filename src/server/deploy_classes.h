@@ -38,6 +38,8 @@ struct cn_ledger {
     int (*fetch)(void *data, struct cn_disk *disk, struct cn_err *err);
     /* Replaces it, if it is as it was fetched. */
     int (*keep)(void *data, const struct cn_buf *json, struct cn_err *err);
+    /* A deployment serves from now on. */
+    void (*served)(void *data);
 };
 
 /* What is deployed: bundled projects, and where. */

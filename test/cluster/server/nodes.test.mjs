@@ -188,4 +188,12 @@ test("what cannot be served is refused at the start, with a sentence", options, 
   await cluster.engine.start();
   await patient.ready;
   assert.deepEqual((await cluster.ask("/add/y/1", { order: ["d"] })).value, ["1"]);
+
+  // An engine that goes while a node makes its first deployment.
+  const later = await cluster.start("e", { wait: false });
+  await later.until(/ is a node of /);
+  cluster.cut("e", true);
+  await Promise.race([later.until(/the engine of the cluster: .*trying again/), later.ready]); // unless it was quicker
+  cluster.cut("e", false);
+  await later.ready;
 });
