@@ -93,7 +93,7 @@
  *
  * TRUST. A module is code with all the rights of the server. It is not checked, not limited and not
  * sandboxed apart from the server itself: a crash in it ends the server, whose last line then names
- * the module.
+ * the module. So does an exception of C++ that leaves a function of a class.
  *
  * VERSIONS. The header is C11 and C++17. Functions are added to the end of struct cairn_api, never
  * changed or taken away, as long as CAIRN_ABI is the same; a module runs on the server it was made

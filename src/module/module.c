@@ -84,11 +84,31 @@ static void unload(void *handle)
 #endif
 }
 
+#define COPY_SIZE 64
+
+/* By the number of the process rather than "self", so that a debugger finds it too. */
+static void copy_name(int fd, char name[COPY_SIZE])
+{
+    snprintf(name, COPY_SIZE, "/proc/%d/fd/%d", (int)getpid(), fd);
+}
+
+/* M5 */
+static bool is_kept(int fd)
+{
+    char name[COPY_SIZE];
+    copy_name(fd, name);
+    void *handle = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle)
+        dlclose(handle);
+    return handle != NULL;
+}
+
 static void module_free(struct module *module)
 {
-    if (module->handle)
+    bool was_loaded = module->handle != NULL;
+    if (was_loaded)
         unload(module->handle);
-    if (module->fd >= 0)
+    if (module->fd >= 0 && !(was_loaded && is_kept(module->fd)))
         close(module->fd);
     cn_free(module->name);
     cn_free(module);
@@ -230,12 +250,11 @@ static int add_classes(struct cn_modules *modules, const struct module *module, 
 static int load(struct cn_modules *modules, struct module *module, const char *path,
                 struct cn_err *err)
 {
-    char copy[64];
+    char copy[COPY_SIZE];
     module->fd = open_copy(module->name, path, err);
     if (module->fd < 0)
         return module->fd;
-    /* By the number of the process rather than "self", so that a debugger finds it too. */
-    snprintf(copy, sizeof(copy), "/proc/%d/fd/%d", (int)getpid(), module->fd);
+    copy_name(module->fd, copy);
     module->handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
     if (!module->handle)
         return cn_err_set(err, CN_EINVALID, "%s: %s", path, linker_text());

@@ -6,7 +6,7 @@ import { cairn, root, tempDir } from "./server.mjs";
 
 // A module in a server under sanitizers is built with them too.
 const sanitizers = /san-(address-undefined|thread)\//.exec(cairn)?.[1].replace("-", ",");
-const sanitized = sanitizers ? [`-fsanitize=${sanitizers}`, "-fno-sanitize-recover=all", "-O1", "-g"] : ["-O2"];
+export const sanitized = sanitizers ? [`-fsanitize=${sanitizers}`, "-fno-sanitize-recover=all", "-O1", "-g"] : ["-O2"];
 
 /** Makes `out` of a C file (below the root, or absolute). */
 export function compile(source, out, flags = []) {

@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { compile, configuration } from "../lib/module.mjs";
+import { compile, configuration, sanitized } from "../lib/module.mjs";
 import { project, root, serve, tempDir } from "../lib/server.mjs";
 import { Client } from "../websockets/lib.mjs";
 
@@ -209,6 +209,54 @@ CAIRN_MODULE(classes)
     if (error?.code === "ENOENT") t.diagnostic(`${compiler} is not here`);
     else assert.equal(status, 0, stderr);
   }
+});
+
+test("M4, M5: a module in C++ that the linker never lets go is replaced at every reload; an exception that leaves it names it", async (t) => {
+  const compileAs = (version) => {
+    const file = path.join(built, "unique.cc"), out = path.join(built, "unique.so");
+    writeFileSync(file, `#include <cairn.h>
+#include <cstring>
+#include <stdexcept>
+template <typename T> struct kept { static T value; };
+template <typename T> T kept<T>::value;
+static int call(cairn_object *object, void *, cairn_event *event)
+{
+    kept<int>::value++;
+    if (strcmp(cairn->event_method(event), "across") == 0)
+        throw std::runtime_error("across");
+    try {
+        throw std::runtime_error("version ${version}");
+    } catch (const std::exception &error) {
+        return cairn->error(object, "RangeError", "%s", error.what());
+    }
+}
+static struct cairn_class make() { struct cairn_class made{}; made.name = "Unique"; made.call = call; return made; }
+static const struct cairn_class classes[] = {make()};
+CAIRN_MODULE(classes)
+`);
+    const { status, stderr, error } = spawnSync("c++", ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", ...sanitized, "-I", path.join(root, "include"), "-o", out, file], { encoding: "utf8" });
+    if (error) return null;
+    assert.equal(status, 0, stderr);
+    return readFileSync(out);
+  };
+  const first = compileAs(0);
+  if (first === null) return t.skip("c++ is not here");
+  const script = `export default { async fetch(request, env) {
+    return new Response(await env.OBJECT.getByName("a")[new URL(request.url).pathname.slice(1)]().catch(String));
+  } };`;
+  const dir = project({ "wrangler.json": configuration("unique:Unique"), "index.js": script, "unique.so": first });
+  const server = await serve(dir);
+  t.after(() => server.kill());
+  for (let version = 1; version < 6; version++) {
+    assert.equal(await server.text("/say"), `RangeError: version ${version - 1}`);
+    writeFileSync(path.join(dir, "new.so"), compileAs(version));
+    renameSync(path.join(dir, "new.so"), path.join(dir, "unique.so"));
+    server.signal("SIGHUP");
+    await server.untilTrue(async () => (await server.text("/say")) === `RangeError: version ${version}`, `version ${version}`);
+  }
+  server.fetch("/across").catch(() => {});
+  await server.exited;
+  assert.match(server.stderr.trim().split("\n").at(-1), /^cairn: crashed \(SIGABRT\) in the module "unique", class unique:Unique$/);
 });
 
 test("every section of the header's functions says thread, ownership and errors", () => {
