@@ -237,6 +237,7 @@ static void force(struct cn_cluster *cluster, unsigned shard)
     cn_shards_close(cluster->shards, shard, on_forced, &cluster->spots[shard]);
 }
 
+/* One that cannot be opened again stays closed, and the node ends. */
 static void reopen(struct cn_cluster *cluster, unsigned shard)
 {
     struct spot *spot = &cluster->spots[shard];
@@ -244,17 +245,17 @@ static void reopen(struct cn_cluster *cluster, unsigned shard)
     int rc = front_serve(cluster, shard, &err);
     lock(cluster);
     bool closing = spot->closing, stopping = spot->stopping && !closing && rc == 0;
-    spot->state = stopping ? STOPPING : SERVED;
+    spot->state = stopping ? STOPPING : rc < 0 && !closing ? FORCED : SERVED;
     spot->closing = spot->stopping = false;
     unlock(cluster);
-    if (rc < 0) { /* it stays closed: calls go elsewhere, and others are told when this one ends */
-        cn_error("cluster: shard %u: %s", shard, err.text);
-        cn_host_leave(cluster->host, true);
-    } else if (closing) {
+    if (rc < 0)
+        host_failed(cluster, &err);
+    if (rc < 0 && closing)
+        cn_host_shut(cluster->host, shard);
+    else if (closing)
         cn_shards_close(cluster->shards, shard, on_closed, spot);
-    } else if (stopping) {
+    else if (stopping)
         cn_shards_stop(cluster->shards, shard, on_stopped, spot);
-    }
 }
 
 /* With the lock held; gives it back meanwhile. True: something was done. */

@@ -25,6 +25,7 @@ function load(cluster, history, over, clients = 5) {
   const client = async () => {
     while (!over.now) {
       const kind = random(10), id = `v${++number}`;
+      if (random(20) === 0) void cluster.try(pick(NAMES), `/slow/${pick(OBJECTS)}/9000`, 12_000); // longer than a move waits
       if (kind < 5) {
         const object = pick(OBJECTS);
         for (const node of NAMES) if ((await history.note(object, `${id}${node}`, () => cluster.try(node, `/add/${object}/${id}${node}`))).ok) break;
@@ -148,4 +149,28 @@ test("the control: what an engine loses that does not wait for its standby is fo
   }
   t.diagnostic(`the control: ${ended()} nodes ended, ${wrong.length} wrong answers`);
   assert.ok(ended() > 0 || wrong.length > 0);
+});
+
+test("how soon another node acknowledges writes: told, not judged", { skip: absent, timeout: 600_000 }, async (t) => {
+  const cluster = await Cluster.make(t);
+  for (const name of NAMES) await cluster.start(name);
+  let number = 0;
+  const measure = async (what, hurt, heal) => {
+    const times = [];
+    for (let i = 0; i < 4; i++) {
+      await cluster.whole();
+      const { node } = await cluster.ask(`/add/x/${++number}`);
+      const from = performance.now();
+      await hurt(node);
+      await cluster.ask(`/add/x/${++number}`, { order: NAMES.filter((name) => name !== node || what === "promoted"), timeout: 10_000 });
+      times.push(Math.round(performance.now() - from));
+      await heal(node);
+    }
+    t.diagnostic(`${what}: first durable write after ${times.join(", ")} ms`);
+  };
+  const signal = (name) => (node) => cluster.nodes.get(node).signal(name);
+  await measure("killed", signal("SIGKILL"), async (node) => (await cluster.nodes.get(node).exited, cluster.start(node)));
+  await measure("frozen", signal("SIGSTOP"), signal("SIGCONT"));
+  await measure("stopped in order", signal("SIGTERM"), async (node) => (await cluster.nodes.get(node).exited, cluster.start(node)));
+  await measure("promoted", () => cluster.promote(), () => {});
 });

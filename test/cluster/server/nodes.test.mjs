@@ -104,15 +104,20 @@ test("a move does not wait for ever for what runs in its shard", options, async 
   await cluster.start("a");
   await cluster.ask("/add/x/1");
   const slow = cluster.try("a", "/slow/x/600000", 600_000);
-  await cluster.start("b"); // shards move to it, for balance
-  await cluster.start("c");
-  await until(async () => (await cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard")) === "3", "all nodes own something", 200_000);
-  assert.deepEqual((await cluster.ask("/add/x/2")).value, ["1", "2"]);
+  await cluster.start("b");
   const a = cluster.nodes.get("a");
+  assert.equal((await cluster.command("drain", "a")).code, 0);
+  await until(async () => /^a +draining +0 /m.test((await cluster.command("nodes")).stdout), "a owns nothing", 200_000);
+  assert.match(a.output, /calls to objects of shard \d+ have not ended in 5 s; they fail/);
+  assert.equal((await slow).status, 503);
+  assert.deepEqual((await cluster.ask("/add/x/2")).value, ["1", "2"]);
+
+  // It ends at once, with shards that move to it and from it.
+  assert.equal((await cluster.command("drain", "a", "--off")).code, 0);
+  await until(async () => /^a +alive +[1-9]/m.test((await cluster.command("nodes")).stdout), "a owns something", 200_000);
   a.signal("SIGTERM");
-  a.signal("SIGTERM"); // at once, with shards that move
+  a.signal("SIGTERM");
   assert.equal((await a.exited).code, 0, a.output);
-  await slow;
   assert.deepEqual((await cluster.ask("/add/x/3")).value, ["1", "2", "3"]);
 });
 
