@@ -13,9 +13,9 @@
  *     another has become current, it is reset (cn_compiled_retire()), as objects of JavaScript are.
  * M4  While a function of a module runs, its thread says so (module/crash.h): if the process dies
  *     there, its last line names the module.
- * M5  The linker knows a copy by the number of its file, and some it never lets go (C++ with symbols
- *     that are unique in the process): such a copy keeps its number, so that no later one is taken
- *     for it.
+ * M5  The linker knows a copy by the number of its file, and some it never lets go (C++ with
+ * symbols that are unique in the process): such a copy keeps its number, so that no later one is
+ * taken for it.
  *
  * Threads:   loading on any; a set is immutable once it is shared.
  * Ownership: counted references, atomic. */

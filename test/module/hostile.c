@@ -56,11 +56,11 @@ static void note(struct hand *h, const char *call, int64_t rc)
 }
 
 /* A code; a count or number, or whether there is a pointer, which is not there; nothing. */
-#define CODE(call)                \
-    do {                          \
-        int64_t rc = (call);      \
-        if (rc != CAIRN_EMISUSE)  \
-            note(h, #call, rc);   \
+#define CODE(call)               \
+    do {                         \
+        int64_t rc = (call);     \
+        if (rc != CAIRN_EMISUSE) \
+            note(h, #call, rc);  \
     } while (0)
 #define NONE(call)              \
     do {                        \
@@ -310,7 +310,11 @@ static int try_all(cairn_event *event, void *handle, const char *text)
 static int garbage(cairn_event *event)
 {
     static char bytes[4096];
-    static void *places[] = {bytes, bytes + 1, bytes + 4095, (void *)1, (void *)(intptr_t)-1,
+    static void *places[] = {bytes,
+                             bytes + 1,
+                             bytes + 4095,
+                             (void *)1,
+                             (void *)(intptr_t)-1,
                              (void *)(intptr_t)INT64_MIN};
     char told[sizeof((struct hand *)0)->told] = "";
     memset(bytes, 0x5a, sizeof(bytes));
