@@ -87,6 +87,15 @@ static int64_t system_read(struct cn_disk_file *file, void *bytes, size_t size, 
     return (int64_t)done;
 }
 
+static int64_t system_read_now(struct cn_disk_file *file, void *bytes, size_t size, uint64_t offset)
+{
+    struct iovec part = {bytes, size};
+    ssize_t n = RETRY(preadv2(file_fd(file), &part, 1, (off_t)offset, RWF_NOWAIT));
+    if (n < 0 && errno != EOPNOTSUPP && errno != ENOSYS)
+        return -errno;
+    return n == (ssize_t)size ? n : -EAGAIN;
+}
+
 static int64_t system_write(struct cn_disk_file *file, const struct iovec *parts, int part_count,
                             uint64_t offset)
 {
@@ -206,6 +215,7 @@ static const struct cn_disk_ops system_ops = {
     .open = system_open,
     .close = system_close,
     .read = system_read,
+    .read_now = system_read_now,
     .write = system_write,
     .sync_data = system_sync_data,
     .truncate = system_truncate,

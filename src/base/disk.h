@@ -19,6 +19,7 @@
  * except that read() may run beside anything. */
 #ifndef CN_BASE_DISK_H
 #define CN_BASE_DISK_H
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,6 +44,9 @@ struct cn_disk_ops {
     void (*close)(struct cn_disk_file *file);
     /* May return fewer bytes than asked only at the end of the file. */
     int64_t (*read)(struct cn_disk_file *file, void *bytes, size_t size, uint64_t offset);
+    /* The same if memory has all of it; -EAGAIN: it would have to wait, or may not tell. May be
+     * NULL. */
+    int64_t (*read_now)(struct cn_disk_file *file, void *bytes, size_t size, uint64_t offset);
     /* May write fewer bytes than asked (a short write), as write(2) does. */
     int64_t (*write)(struct cn_disk_file *file, const struct iovec *parts, int part_count,
                      uint64_t offset);
@@ -87,6 +91,13 @@ static inline int64_t cn_disk_read(struct cn_disk_file *file, void *bytes, size_
                                    uint64_t offset)
 {
     return file->disk->ops->read(file, bytes, size, offset);
+}
+
+static inline int64_t cn_disk_read_now(struct cn_disk_file *file, void *bytes, size_t size,
+                                       uint64_t offset)
+{
+    const struct cn_disk_ops *ops = file->disk->ops;
+    return ops->read_now ? ops->read_now(file, bytes, size, offset) : -EAGAIN;
 }
 
 static inline int64_t cn_disk_write(struct cn_disk_file *file, const struct iovec *parts,

@@ -310,6 +310,12 @@ int cn_http_write(struct cn_http_request *public, const void *bytes, size_t size
     return 0;
 }
 
+size_t cn_http_queued(const struct cn_http_request *public)
+{
+    const struct request *req = (const struct request *)public;
+    return req->conn ? cn_stream_queued(req->conn->stream) : 0;
+}
+
 void cn_http_on_drain(struct cn_http_request *public, void (*cb)(struct cn_http_request *req))
 {
     cn_loop_assert_owner(public->server->loop);

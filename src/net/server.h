@@ -170,6 +170,8 @@ int cn_http_begin(struct cn_http_request *req, const struct cn_http_head *head,
  * bound, the piece was refused. CN_EINVALID: more than content_length. */
 int cn_http_write(struct cn_http_request *req, const void *bytes, size_t size,
                   cn_stream_release_cb release, void *release_data);
+/* Bytes of the connection that the system has not taken yet. */
+size_t cn_http_queued(const struct cn_http_request *req);
 void cn_http_on_drain(struct cn_http_request *req, void (*cb)(struct cn_http_request *req));
 /* Completes the response. Fewer bytes than content_length: the connection is reset, CN_EINVALID. */
 int cn_http_end(struct cn_http_request *req);

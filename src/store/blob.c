@@ -2,6 +2,7 @@
 #include "store/blob.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct cn_blobs {
     struct cn_disk *disk; /* borrowed */
     char *path;           /* owned */
     int64_t opening;      /* random */
+    atomic_size_t reader_count;
 };
 
 struct cn_blob_writer {
@@ -32,12 +34,14 @@ struct cn_blob_writer {
 };
 
 struct cn_blob_reader {
+    struct cn_blobs *blobs; /* borrowed */
     struct cn_disk_file *file;
     struct cn_blob_footer footer;
     struct cn_blob_id id;
     uint32_t *sums;    /* owned; read with the first bytes */
     uint8_t *chunk;    /* owned; the last chunk that was read for a part of it */
     uint64_t chunk_no; /* which, +1; 0: none */
+    bool now;          /* a read that may not wait */
 };
 
 static void id_text(const struct cn_blob_id *id, char text[CN_BLOB_ID_SIZE * 2 + 1])
@@ -150,14 +154,19 @@ int cn_blob_create_as(struct cn_blobs *blobs, const struct cn_blob_id *id,
     return rc;
 }
 
+static int write_out(struct cn_blob_writer *writer, const void *bytes, size_t size)
+{
+    int rc = cn_disk_write_all(writer->file, bytes, size, writer->written);
+    if (rc == 0)
+        writer->written += size;
+    return rc;
+}
+
 static int flush_buffer(struct cn_blob_writer *writer)
 {
-    int rc =
-        cn_disk_write_all(writer->file, writer->buffer.data, writer->buffer.size, writer->written);
-    if (rc == 0) {
-        writer->written += writer->buffer.size;
+    int rc = write_out(writer, writer->buffer.data, writer->buffer.size);
+    if (rc == 0)
         cn_buf_clear(&writer->buffer);
-    }
     return rc;
 }
 
@@ -183,14 +192,18 @@ int cn_blob_write(struct cn_blob_writer *writer, const void *bytes, size_t size,
     const uint8_t *at = bytes;
     if (size > CN_BLOB_SIZE_MAX - writer->written - writer->buffer.size)
         return cn_err_set(err, CN_ELIMIT, "a blob has at most 5 TiB");
-    sum_bytes(writer, bytes, size);
     while (size > 0 && writer->failed == 0) {
         size_t room = BUFFER_SIZE - writer->buffer.size, part = size < room ? size : room;
-        cn_buf_append(&writer->buffer, at, part);
+        sum_bytes(writer, at, part);
+        if (part == BUFFER_SIZE) { /* nothing is gathered: as it is */
+            writer->failed = write_out(writer, at, part);
+        } else {
+            cn_buf_append(&writer->buffer, at, part);
+            if (writer->buffer.size == BUFFER_SIZE)
+                writer->failed = flush_buffer(writer);
+        }
         at += part;
         size -= part;
-        if (writer->buffer.size == BUFFER_SIZE)
-            writer->failed = flush_buffer(writer);
     }
     if (writer->failed)
         return cn_err_errno(err, -writer->failed, "cannot write a blob");
@@ -296,6 +309,7 @@ int cn_blob_open(struct cn_blobs *blobs, const struct cn_blob_id *id,
                  struct cn_blob_reader **reader, struct cn_err *err)
 {
     struct cn_blob_reader *opened = CN_NEW(struct cn_blob_reader);
+    opened->blobs = blobs;
     opened->id = *id;
     char *path = final_path(blobs, id);
     int rc = cn_disk_open(blobs->disk, path, CN_DISK_READONLY, &opened->file);
@@ -308,6 +322,7 @@ int cn_blob_open(struct cn_blobs *blobs, const struct cn_blob_id *id,
     rc = footer_read(opened, path, err);
     if (rc < 0)
         goto close_file;
+    atomic_fetch_add(&blobs->reader_count, 1);
     *reader = opened;
     cn_free(path);
     return 0;
@@ -334,7 +349,10 @@ static int damaged(const struct cn_blob_reader *reader, struct cn_err *err)
 static int read_exact(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
                       struct cn_err *err)
 {
-    int64_t count = cn_disk_read(reader->file, bytes, size, offset);
+    int64_t count = reader->now ? cn_disk_read_now(reader->file, bytes, size, offset)
+                                : cn_disk_read(reader->file, bytes, size, offset);
+    if (reader->now && count == -EAGAIN)
+        return -EAGAIN;
     if (count < 0)
         return cn_err_errno(err, (int)-count, "cannot read a blob");
     if ((size_t)count != size)
@@ -414,6 +432,15 @@ int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, ui
     return (int64_t)want;
 }
 
+int64_t cn_blob_read_now(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
+                         struct cn_err *err)
+{
+    reader->now = true;
+    int64_t count = cn_blob_read(reader, bytes, size, offset, err);
+    reader->now = false;
+    return count;
+}
+
 int cn_blob_verify(struct cn_blob_reader *reader, struct cn_err *err)
 {
     uint8_t *bytes = cn_alloc(BUFFER_SIZE);
@@ -437,10 +464,16 @@ void cn_blob_close(struct cn_blob_reader *reader)
 {
     if (!reader)
         return;
+    atomic_fetch_sub(&reader->blobs->reader_count, 1);
     cn_disk_close(reader->file);
     cn_free(reader->sums);
     cn_free(reader->chunk);
     cn_free(reader);
+}
+
+size_t cn_blobs_reader_count(const struct cn_blobs *blobs)
+{
+    return atomic_load(&blobs->reader_count);
 }
 
 /* ---- deleting ---- */

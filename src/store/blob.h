@@ -85,9 +85,15 @@ uint64_t cn_blob_size(const struct cn_blob_reader *reader);
  * those that were written. */
 int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
                      struct cn_err *err);
+/* The same without waiting for the disk; -EAGAIN (and no text): it would have to. */
+int64_t cn_blob_read_now(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
+                         struct cn_err *err);
 /* Reads the whole body and compares its checksums. */
 int cn_blob_verify(struct cn_blob_reader *reader, struct cn_err *err);
 void cn_blob_close(struct cn_blob_reader *reader);
+/* Readers that are open, each with a file: who keeps one for later should not when they are many.
+ */
+size_t cn_blobs_reader_count(const struct cn_blobs *blobs);
 
 /* Removes a blob; one that is not there is no error. Open readers go on reading. */
 int cn_blob_delete(struct cn_blobs *blobs, const struct cn_blob_id *id, struct cn_err *err);

@@ -2,14 +2,25 @@
 /* service/r2/natives_pipe.c - the body of an R2 object as the body of a response, without
  * JavaScript.
  *
- * `new Response(object.body)` of an untouched body comes here. Pieces are read on the thread pool
- * and handed to the connection as they are; while the client takes one, the next is read.
+ * `new Response(object.body)` of an untouched body comes here. Its blob is opened and its first
+ * piece read on the thread pool. What the system has in memory is then read on the lane, each piece
+ * into the same few bytes, which are still in the processor's cache when the socket takes them; a
+ * change of threads would cost more than the copy. With the first piece that is not in memory the
+ * pipe is cold: the rest comes from the thread pool, and while the client takes a piece, the next
+ * is read.
  *
- *     read ──► write ──► read the next ──┐
- *                └ queue full: wait ◄────┘ for the client to have taken it
+ *     open, read ──► write ──► send: read now, write, ... ──► the client is slow: wait
+ *                                     └ would wait: cold ─┐                  │
+ *     cold:  read ──► write ──► read the next ──┐ ◄───────┘      send ◄──────┘
+ *                       └ queue full: wait ◄────┘ for the client to have taken it
  *
- * Threads:   the lane's, but for the reads.
+ * N1  A pipe that waits for its client keeps its blob open only while few are (READERS_KEPT): slow
+ *     clients do not use up descriptors.
+ * N2  A pipe gives at most TURN_SIZE bytes in a row, then lets the lane's others go on.
+ *
+ * Threads:   the lane's, but for the reads on the pool.
  * Ownership: a pipe belongs to itself; it goes when its event is over and no read runs. */
+#include <errno.h>
 #include <uv.h>
 
 #include "base/mem.h"
@@ -24,24 +35,30 @@
 #include "worker/lane.h"
 #include "worker/runtime.h"
 
-#define PIECE_SIZE (256u << 10)
+#define PIECE_SIZE (256u << 10) /* of a cold pipe */
+#define NOW_SIZE (64u << 10)
+#define TURN_SIZE (1u << 20)
+#define READERS_KEPT 256
 
 struct pipe {
     uv_work_t work;
     struct cn_lane *lane;
     uint64_t event;              /* its handle */
     struct cn_r2_reader *reader; /* a reference */
-    uint64_t offset, left;       /* not read yet */
-    uint8_t *piece;              /* read, or being read into; owned */
+    struct cn_r2_cursor cursor;
+    uint64_t offset, left; /* not read yet */
+    uint8_t *piece;        /* read, or being read into; owned */
     size_t size;
     int64_t result;
     struct cn_err err;
     bool reading, blocked; /* a read runs; the connection takes nothing more */
+    bool cold;             /* a piece was not in memory */
 };
 
 static void free_pipe(struct pipe *pipe)
 {
     cn_free(pipe->piece);
+    cn_r2_cursor_close(&pipe->cursor);
     cn_r2_reader_unref(pipe->reader);
     cn_free(pipe);
 }
@@ -92,17 +109,16 @@ static void end(struct pipe *pipe, struct cn_event *event, const char *failure)
 static void run_read(uv_work_t *work)
 {
     struct pipe *pipe = work->data;
-    pipe->result = cn_r2_read(pipe->reader->blobs, &pipe->reader->body, pipe->piece, pipe->size,
-                              pipe->offset, &pipe->err);
+    pipe->result = cn_r2_read_on(&pipe->cursor, pipe->reader->blobs, &pipe->reader->body,
+                                 pipe->piece, pipe->size, pipe->offset, &pipe->err);
 }
 
 static void on_read(uv_work_t *work, int status);
 
 static void read_next(struct pipe *pipe)
 {
-    if (!pipe->left)
-        return;
-    pipe->size = pipe->left < PIECE_SIZE ? (size_t)pipe->left : PIECE_SIZE;
+    size_t most = pipe->cold ? PIECE_SIZE : NOW_SIZE;
+    pipe->size = pipe->left < most ? (size_t)pipe->left : most;
     pipe->piece = cn_alloc(pipe->size);
     pipe->reading = true;
     pipe->work.data = pipe;
@@ -111,27 +127,75 @@ static void read_next(struct pipe *pipe)
 
 static void on_drain(struct cn_http_request *http);
 
+/* What cn_http_write() has returned: whether the pipe goes on. */
+static bool goes_on(struct pipe *pipe, struct cn_event *event, int rc)
+{
+    if (rc < 0)
+        end(pipe, event,
+            rc == CN_EINVALID ? "The body is longer than its Content-Length"
+                              : "The client disconnected");
+    else if (!pipe->left)
+        end(pipe, event, NULL);
+    return rc >= 0 && pipe->left;
+}
+
+/* N1; not while a read runs. */
+static void close_if_many(struct pipe *pipe)
+{
+    if (cn_blobs_reader_count(pipe->reader->blobs) > READERS_KEPT)
+        cn_r2_cursor_close(&pipe->cursor);
+}
+
+static void wait_for_client(struct pipe *pipe, struct cn_event *event)
+{
+    pipe->blocked = true;
+    close_if_many(pipe);
+    cn_http_on_drain(event->http, on_drain);
+}
+
+/* Gives what is in memory to the connection while it takes it at once. The pipe may be gone
+ * afterwards. */
+static void send_now(struct pipe *pipe, struct cn_event *event)
+{
+    uint8_t bytes[NOW_SIZE];
+    for (size_t sent = 0; sent < TURN_SIZE && cn_http_queued(event->http) == 0;) {
+        size_t size = pipe->left < NOW_SIZE ? (size_t)pipe->left : NOW_SIZE;
+        pipe->cursor.now = true;
+        int64_t got = cn_r2_read_on(&pipe->cursor, pipe->reader->blobs, &pipe->reader->body, bytes,
+                                    size, pipe->offset, &pipe->err);
+        pipe->cursor.now = false;
+        if (got == -EAGAIN) {
+            pipe->cold = true;
+            read_next(pipe);
+            return;
+        }
+        if (got != (int64_t)size) {
+            end(pipe, event, got < 0 ? pipe->err.text : "The body ended early");
+            return;
+        }
+        pipe->offset += size;
+        pipe->left -= size;
+        sent += size;
+        if (!goes_on(pipe, event, cn_http_write(event->http, bytes, size, NULL, NULL)))
+            return;
+    }
+    wait_for_client(pipe, event);
+}
+
 /* Gives the piece that has been read to the connection. */
 static void write_piece(struct pipe *pipe, struct cn_event *event)
 {
     uint8_t *piece = pipe->piece;
     pipe->piece = NULL;
     int rc = cn_http_write(event->http, piece, pipe->size, cn_free, piece);
-    if (rc < 0) {
-        end(pipe, event,
-            rc == CN_EINVALID ? "The body is longer than its Content-Length"
-                              : "The client disconnected");
+    if (!goes_on(pipe, event, rc))
         return;
-    }
-    if (!pipe->left) {
-        end(pipe, event, NULL);
-        return;
-    }
-    if (rc == 0) {
-        pipe->blocked = true;
-        cn_http_on_drain(event->http, on_drain);
-    }
-    read_next(pipe);
+    if (rc == 0)
+        wait_for_client(pipe, event);
+    if (pipe->cold)
+        read_next(pipe);
+    else if (!pipe->blocked)
+        send_now(pipe, event);
 }
 
 static void on_drain(struct cn_http_request *http)
@@ -141,8 +205,10 @@ static void on_drain(struct cn_http_request *http)
     if (!pipe)
         return;
     pipe->blocked = false;
-    if (!pipe->reading)
+    if (pipe->piece && !pipe->reading)
         write_piece(pipe, event);
+    else if (!pipe->cold)
+        send_now(pipe, event);
 }
 
 static void on_read(uv_work_t *work, int status)
@@ -163,6 +229,8 @@ static void on_read(uv_work_t *work, int status)
     pipe->left -= pipe->size;
     if (!pipe->blocked)
         write_piece(pipe, event);
+    else
+        close_if_many(pipe);
 }
 
 /* respondR2(h, body, offset, size, callback): after respondStart(). The callback gets undefined at

@@ -2,6 +2,7 @@
 /* service/r2/r2.c - the index of a bucket. See r2.h; multipart uploads are in r2_upload.c. */
 #include "service/r2/r2.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -136,29 +137,45 @@ void cn_r2_body_fini(struct cn_r2_body *body)
     *body = (struct cn_r2_body){0};
 }
 
-static int64_t read_segment(struct cn_blobs *blobs, const struct cn_r2_body *body,
-                            const struct cn_r2_segment *segment, void *bytes, size_t size,
-                            uint64_t offset, struct cn_err *err)
+void cn_r2_cursor_close(struct cn_r2_cursor *cursor)
 {
-    struct cn_blob_reader *reader;
-    int rc = cn_blob_open(blobs, &segment->blob, &reader, err);
-    if (rc < 0)
-        return rc;
-    int64_t got = (int64_t)size;
-    if (body->unseal)
-        rc = body->unseal(reader, body->key, segment->size, bytes, size, offset, err);
-    else
-        got = cn_blob_read(reader, bytes, size, offset, err);
-    cn_blob_close(reader);
-    if (rc < 0)
-        return rc;
+    cn_blob_close(cursor->blob);
+    cursor->blob = NULL;
+}
+
+static int cursor_open(struct cn_r2_cursor *cursor, struct cn_blobs *blobs,
+                       const struct cn_r2_body *body, size_t segment, struct cn_err *err)
+{
+    if (cursor->blob && cursor->segment == segment)
+        return 0;
+    if (cursor->now)
+        return -EAGAIN;
+    cn_r2_cursor_close(cursor);
+    cursor->segment = segment;
+    return cn_blob_open(blobs, &body->segments[segment].blob, &cursor->blob, err);
+}
+
+static int64_t read_segment(struct cn_r2_cursor *cursor, const struct cn_r2_body *body, void *bytes,
+                            size_t size, uint64_t offset, struct cn_err *err)
+{
+    const struct cn_r2_segment *segment = &body->segments[cursor->segment];
+    int64_t got;
+    if (body->unseal && cursor->now)
+        return -EAGAIN;
+    if (body->unseal) {
+        int rc = body->unseal(cursor->blob, body->key, segment->size, bytes, size, offset, err);
+        return rc < 0 ? rc : (int64_t)size;
+    }
+    got = cursor->now ? cn_blob_read_now(cursor->blob, bytes, size, offset, err)
+                      : cn_blob_read(cursor->blob, bytes, size, offset, err);
     if (got >= 0 && (size_t)got != size)
         return cn_err_set(err, CN_ECORRUPT, "a body is shorter than its index says");
     return got;
 }
 
-int64_t cn_r2_read(struct cn_blobs *blobs, const struct cn_r2_body *body, void *bytes, size_t size,
-                   uint64_t offset, struct cn_err *err)
+int64_t cn_r2_read_on(struct cn_r2_cursor *cursor, struct cn_blobs *blobs,
+                      const struct cn_r2_body *body, void *bytes, size_t size, uint64_t offset,
+                      struct cn_err *err)
 {
     if (offset >= body->size)
         return 0;
@@ -177,14 +194,24 @@ int64_t cn_r2_read(struct cn_blobs *blobs, const struct cn_r2_body *body, void *
         }
         uint64_t here = segment->size - offset;
         size_t part = here < size - done ? (size_t)here : size - done;
+        int rc = cursor_open(cursor, blobs, body, i, err);
         int64_t got =
-            read_segment(blobs, body, segment, (uint8_t *)bytes + done, part, offset, err);
+            rc < 0 ? rc : read_segment(cursor, body, (uint8_t *)bytes + done, part, offset, err);
         if (got < 0)
             return got;
         done += part;
         offset = 0;
     }
     return (int64_t)done;
+}
+
+int64_t cn_r2_read(struct cn_blobs *blobs, const struct cn_r2_body *body, void *bytes, size_t size,
+                   uint64_t offset, struct cn_err *err)
+{
+    struct cn_r2_cursor cursor = {0};
+    int64_t got = cn_r2_read_on(&cursor, blobs, body, bytes, size, offset, err);
+    cn_r2_cursor_close(&cursor);
+    return got;
 }
 
 /* R2: the blobs of a body will go. */

@@ -84,6 +84,18 @@ void cn_r2_body_fini(struct cn_r2_body *body);
 int64_t cn_r2_read(struct cn_blobs *blobs, const struct cn_r2_body *body, void *bytes, size_t size,
                    uint64_t offset, struct cn_err *err);
 
+/* For reading a body in several pieces: the blob of the last one stays open. A zeroed struct is a
+ * new one; one thread at a time. */
+struct cn_r2_cursor {
+    struct cn_blob_reader *blob; /* owned; NULL: none is open */
+    size_t segment;              /* whose */
+    bool now;                    /* may not wait for the disk: -EAGAIN, without a text, instead */
+};
+void cn_r2_cursor_close(struct cn_r2_cursor *cursor); /* it may be used again */
+int64_t cn_r2_read_on(struct cn_r2_cursor *cursor, struct cn_blobs *blobs,
+                      const struct cn_r2_body *body, void *bytes, size_t size, uint64_t offset,
+                      struct cn_err *err);
+
 /* Only if ... (R2-3). Lists of ETags are separated by newlines; NULL: not asked. */
 struct cn_r2_condition {
     char *match, *none_match;    /* owned */

@@ -7,6 +7,8 @@
 #include "service/r2/r2.h"
 #include "service/r2/r2_seal.h"
 
+#define PIECE_SIZE (256u << 10)
+
 static_assert(CN_R2_DIGEST_MAX >= EVP_MAX_MD_SIZE, "room for every checksum");
 
 void cn_r2_writer_init(struct cn_r2_writer *writer, struct cn_blobs *blobs, const char *sha,
@@ -29,7 +31,7 @@ bool cn_r2_writer_in_memory(const struct cn_r2_writer *writer, size_t more)
     return !writer->blob && !writer->blob_only && writer->size + more <= CN_R2_INLINE_MAX;
 }
 
-int cn_r2_writer_append(struct cn_r2_writer *writer, const void *bytes, size_t size,
+static int append_piece(struct cn_r2_writer *writer, const void *bytes, size_t size,
                         struct cn_err *err)
 {
     EVP_DigestUpdate(writer->md5, bytes, size);
@@ -50,6 +52,21 @@ int cn_r2_writer_append(struct cn_r2_writer *writer, const void *bytes, size_t s
         return rc;
     return writer->sealer ? cn_r2_sealer_write(writer->sealer, writer->blob, bytes, size, err)
                           : cn_blob_write(writer->blob, bytes, size, err);
+}
+
+/* In pieces that stay in the processor's cache from one checksum to the next, and to the file. */
+int cn_r2_writer_append(struct cn_r2_writer *writer, const void *bytes, size_t size,
+                        struct cn_err *err)
+{
+    const uint8_t *at = bytes;
+    int rc;
+    do {
+        size_t part = size < PIECE_SIZE ? size : PIECE_SIZE;
+        rc = append_piece(writer, at, part, err);
+        at += part;
+        size -= part;
+    } while (rc == 0 && size > 0);
+    return rc;
 }
 
 int cn_r2_writer_finish(struct cn_r2_writer *writer, struct cn_r2_written *written,

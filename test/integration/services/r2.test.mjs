@@ -2,7 +2,8 @@
 // what was acknowledged is there after a kill.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, writeSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { command } from "../admin/lib.mjs";
@@ -365,6 +366,29 @@ test("R2-7 SSE-C: multipart uploads", async (t) => {
   }
   const plain = await server.ask("create", "p", undefined);
   assert.match(await server.ask("part", "p", { id: plain.uploadId, n: 1, options: { ssecKey: KEY } }, "x"), /10003/);
+});
+
+test("R2-1 a body goes out whole whether the system has its file in memory or not, to clients that wait as to those that do not", async (t) => {
+  const data = tempDir();
+  const server = await start(t, { data });
+  const body = randomBytes(6_000_001);
+  await server.ask("stream", "large", undefined, body);
+  const file = allFiles(data).find((name) => /blobs\/..\/[0-9a-f]{32}$/.test(name));
+  const files = () => readdirSync(`/proc/${server.pid}/fd`).filter((fd) => {
+    try { return readlinkSync(`/proc/${server.pid}/fd/${fd}`) === file; } catch { return false; } // it is closed meanwhile
+  }).length;
+  const forget = () => execFileSync("dd", [`of=${file}`, "oflag=nocache", "conv=notrunc,fdatasync", "count=0"], { stdio: "ignore" });
+  for (const cold of [false, true, false]) {
+    if (cold) forget();
+    assert.ok((await server.bytes("large")).equals(body), `cold: ${cold}`);
+    assert.ok((await server.bytes("large", { range: { offset: 100_001, length: 4_000_000 } })).equals(body.subarray(100_001, 4_100_001)));
+  }
+  const slow = await Promise.all(Array.from({ length: 300 }, () => server.get("large"))); // nobody reads
+  await server.untilTrue(() => files() <= 260, "most files to be closed while their clients wait");
+  assert.equal(await server.ask("head", "large").then((head) => head.size), body.length);
+  for (const response of slow.splice(0, 5)) assert.ok(Buffer.from(await response.arrayBuffer()).equals(body));
+  for (const response of slow) await response.body.cancel();
+  await server.untilTrue(() => files() === 0, "every file to be closed");
 });
 
 test("R2-1 streams through compression, both ways", async (t) => {

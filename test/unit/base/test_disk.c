@@ -34,6 +34,9 @@ TEST(disk, reads_what_was_written_and_stops_at_the_end)
     CHECK_INT(13, cn_disk_read(file, back, sizeof(back), 0));
     CHECK(memcmp(back, "\0\0hello world", 13) == 0);
     CHECK_INT(0, cn_disk_read(file, back, sizeof(back), 13));
+    int64_t now = cn_disk_read_now(file, back, 5, 2);
+    CHECK(now == -EAGAIN || (now == 5 && memcmp(back, "hello", 5) == 0)); /* by the file system */
+    CHECK_INT(-EAGAIN, cn_disk_read_now(file, back, sizeof(back), 0)); /* never less than asked */
     CHECK_INT(0, cn_disk_allocate(file, 0, 4096));
     CHECK_INT(4096, cn_disk_size(file));
     CHECK_INT(0, cn_disk_truncate(file, 3));

@@ -201,7 +201,8 @@ TEST(blob, a_flipped_bit_is_never_given)
                 CHECK_INT(CN_ECORRUPT, cn_blob_verify(reader, NULL));
                 for (uint64_t from = cn_rand_below(&rand, sizes[s]); from < sizes[s];) {
                     size_t piece = 1 + cn_rand_below(&rand, 100000);
-                    int64_t got = cn_blob_read(reader, back, piece, from, NULL);
+                    int64_t got = (round & 1 ? cn_blob_read : cn_blob_read_now)(reader, back, piece,
+                                                                                from, NULL);
                     CHECK(got == CN_ECORRUPT ||
                           (got > 0 && !memcmp(back, body + from, (size_t)got)));
                     from += piece;
@@ -223,6 +224,33 @@ TEST(blob, a_flipped_bit_is_never_given)
         cn_blobs_close(blobs);
         simdisk_free(sim);
     }
+}
+
+TEST(blob, a_read_that_would_wait_says_so_and_can_be_had_by_waiting)
+{
+    static uint8_t body[200000], back[200000];
+    struct simdisk *sim = simdisk_new();
+    struct cn_blobs *blobs = open_blobs(sim);
+    struct cn_blob_id id;
+    struct cn_blob_reader *reader;
+    memset(body, 'b', sizeof(body));
+    CHECK_INT(0, put(blobs, body, sizeof(body), &id, NULL));
+    CHECK_INT(0, (int64_t)cn_blobs_reader_count(blobs));
+    CHECK_INT(0, cn_blob_open(blobs, &id, &reader, NULL));
+    CHECK_INT(1, (int64_t)cn_blobs_reader_count(blobs));
+    for (uint64_t at = 1; at <= 3; at++) { /* the checksums, then chunks */
+        struct simdisk_fault fault = {.kinds = SIMDISK_READ, .at = at, .code = -EAGAIN};
+        simdisk_set_fault(sim, &fault);
+        CHECK_INT(-EAGAIN, cn_blob_read_now(reader, back, sizeof(back), 10, NULL));
+    }
+    simdisk_set_fault(sim, &(struct simdisk_fault){0});
+    CHECK_INT(sizeof(body), cn_blob_read(reader, back, sizeof(back), 0, NULL));
+    CHECK(memcmp(body, back, sizeof(body)) == 0);
+    CHECK_INT(sizeof(body) - 10, cn_blob_read_now(reader, back, sizeof(back), 10, NULL));
+    cn_blob_close(reader);
+    CHECK_INT(0, (int64_t)cn_blobs_reader_count(blobs));
+    cn_blobs_close(blobs);
+    simdisk_free(sim);
 }
 
 /* The body and its CRC in the footer, as the first version wrote it. */

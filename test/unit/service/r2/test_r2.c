@@ -3,6 +3,7 @@
  * goes, restart. */
 #include "service/r2/r2.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -299,6 +300,36 @@ TEST(r2, an_upload_goes_after_seven_days)
 }
 
 /* What a script gave is taken by its size: nothing behind it is read. */
+TEST(r2, a_body_in_parts_reads_the_same_in_pieces)
+{
+    static const char whole[] = "one,second,the third";
+    struct cn_err err;
+    service_rig_open(&rig, storetest_disk(), &cn_r2_class, "$r2/test");
+    struct cn_r2_segment segments[] = {
+        {make_blob("one,"), 4}, {make_blob("second,"), 7}, {make_blob("the third"), 9}};
+    struct cn_r2_body body = {.segments = segments, .count = 3, .size = 20};
+    for (size_t piece = 1; piece <= 20; piece++) {
+        struct cn_r2_cursor cursor = {.now = true};
+        char text[32];
+        CHECK_INT(-EAGAIN, cn_r2_read_on(&cursor, rig.services.blobs, &body, text, piece, 0, &err));
+        cursor.now = false;
+        for (size_t at = 0; at < 20; at += piece) {
+            int64_t want = at + piece <= 20 ? (int64_t)piece : (int64_t)(20 - at);
+            CHECK_INT(want,
+                      cn_r2_read_on(&cursor, rig.services.blobs, &body, text, piece, at, &err));
+            CHECK(memcmp(text, whole + at, (size_t)want) == 0);
+            CHECK_INT(1, (int64_t)cn_blobs_reader_count(rig.services.blobs));
+        }
+        cursor.now = true; /* of the last part, which is open, but not of the first */
+        CHECK_INT(5, cn_r2_read_on(&cursor, rig.services.blobs, &body, text, 5, 15, &err));
+        CHECK_INT(-EAGAIN, cn_r2_read_on(&cursor, rig.services.blobs, &body, text, 5, 0, &err));
+        cn_r2_cursor_close(&cursor);
+        CHECK_INT(0, (int64_t)cn_blobs_reader_count(rig.services.blobs));
+    }
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
 TEST(r2, keys_to_delete_end_with_their_text)
 {
     service_rig_open(&rig, storetest_disk(), &cn_r2_class, "$r2/test");
