@@ -7,7 +7,8 @@ import { root } from "./lib.mjs";
 
 const workers = path.join(root, "test/bench/workers");
 export const configOf = (project) => path.join(workers, `wrangler.${project}.jsonc`);
-export const probes = { serve: "/hello", objects: "/counter/memory", compiled: "/hello", front: "/hello" };
+export const probes = { serve: "/hello", objects: "/counter/memory", compiled: "/hello", front: "/hello", services: "/hello" };
+export const setups = { services: "/setup" };
 const only = process.env.BENCH_ONLY?.split(",");
 export const rows = [
   { name: "hello", project: "serve", path: "/hello" },
@@ -30,6 +31,15 @@ export const rows = [
     { name: `${language}-sql`, project: "compiled", path: `/${language}/counter/sql` },
     { name: `${language}-limit`, project: "compiled", path: `/${language}/limit?name=7` },
   ]),
+  { name: "kv-get", project: "services", path: "/kv/get" },
+  { name: "kv-put", project: "services", path: "/kv/put" },
+  { name: "d1-insert", project: "services", path: "/d1/insert" },
+  { name: "d1-select", project: "services", path: "/d1/select" },
+  { name: "d1-batch", project: "services", path: "/d1/batch" },
+  { name: "r2-put", project: "services", path: "/r2/put", connections: 8 },
+  { name: "r2-get", project: "services", path: "/r2/get", connections: 8 },
+  { name: "cache", project: "services", path: "/cache/match" },
+  { name: "queue", project: "services", path: "/queue/send", connections: 8, until: "/queue/seen" }, // until that number stands still
   // A worker in C as well: no JavaScript runs.
   { name: "c-hello", project: "front", path: "/hello" },
   { name: "cc-mem", project: "front", path: "/counter/memory" },

@@ -8,8 +8,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
-import { build, configOf, percent, probes, rows } from "./base.mjs";
-import { freePort, root, Server, sleep, tempDir } from "./lib.mjs";
+import { build, configOf, percent, probes, rows, setups } from "./base.mjs";
+import { freePort, get, root, Server, sleep, tempDir } from "./lib.mjs";
 
 const base = process.argv[2];
 const warm = Number(process.env.BENCH_WARM || 40_000);
@@ -73,6 +73,7 @@ async function measure(row, name, binary) {
   const server = await new Server().start(["valgrind", "--tool=callgrind", "--smc-check=all-non-file", "--instr-atstart=no", "--separate-threads=yes", `--callgrind-out-file=${dir}/out`,
     binary, "serve", configOf(row.project), "--listen", `127.0.0.1:${port}`, "--data", path.join(dir, "data"), "--lanes", "1"], port, probes[row.project], tempDir("instructions"), 300);
   try {
+    if (setups[row.project]) await get(server.base + setups[row.project]);
     await load(server, targetOf(row, "warm"), warm);
     run("callgrind_control", "--instr=on", String(server.pid));
     await load(server, targetOf(row, "new"), count);
