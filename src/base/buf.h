@@ -23,6 +23,8 @@ void cn_buf_append(struct cn_buf *buf, const void *bytes, size_t size);
 bool cn_buf_try_append(struct cn_buf *buf, const void *bytes, size_t size);
 void cn_buf_append_str(struct cn_buf *buf, const char *text);
 void cn_buf_append_byte(struct cn_buf *buf, uint8_t byte);
+void cn_buf_append_uint(struct cn_buf *buf, uint64_t value); /* in decimal */
+void cn_buf_append_int(struct cn_buf *buf, int64_t value);
 void cn_buf_printf(struct cn_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Appends `text` as a JSON string with quotes; invalid UTF-8 becomes U+FFFD. */

@@ -43,7 +43,7 @@ function toBound(value) {
   throw d1Error("D1_TYPE_ERROR", `Type '${typeof value}' not supported for value '${String(value)}'`);
 }
 
-/** What META of src/service/d1/d1.h becomes. */
+const META = 7; // numbers of struct cn_d1_meta in src/service/d1/d1.h
 const toMeta = (duration, changes, last_row_id, changed, size_after, rows_read, rows_written) => ({
   served_by: "cairn",
   served_by_region: "LOCAL",
@@ -59,20 +59,32 @@ const toMeta = (duration, changes, last_row_id, changed, size_after, rows_read, 
   rows_written,
   total_attempts: 1,
 });
-const toResult = ([results, a, b, c, d, e, f, g]) => ({ success: true, meta: toMeta(a, b, c, d, e, f, g), results });
+/** The result of the statement with this number. */
+function toResult({ sets, metas }, i) {
+  const at = i * META;
+  const meta = toMeta(metas[at], metas[at + 1], metas[at + 2], metas[at + 3], metas[at + 4], metas[at + 5], metas[at + 6]);
+  return { success: true, meta, results: sets === null ? [] : sets[i] };
+}
 
 /**
- * Runs statements as one transaction. Answers with an array, as src/service/d1/d1.h has it, or {error, index}.
+ * Runs statements as one transaction.
  * @param {D1DatabaseSession | null} session
+ * @returns {Promise<{ sets: any[] | null, metas: number[] } | { error: string, index: number }>} `sets` are null if all are empty lists of rows
  */
 async function query(ns, statements, format, session) {
   const list = [];
-  for (const { statement, params } of statements) list.push(statement, params.length, ...params);
+  let last;
+  for (let i = 0; i < statements.length; i++) {
+    const { statement, params } = statements[i];
+    list.push(statement === last ? null : `${statement}`, params.length);
+    for (let k = 0; k < params.length; k++) list.push(params[k]);
+    last = statement;
+  }
   const inSession = session !== null;
-  const answer = await callService((callback) => native.d1Query(ns, list, format, inSession, callback), failedCall);
-  if (!inSession) return JSON.parse(answer);
-  advance(session, answer[1]);
-  return JSON.parse(answer[0]);
+  const [json, metas, bookmark] = await callService((callback) => native.d1Query(ns, list, format, inSession, callback), failedCall);
+  if (inSession) advance(session, bookmark);
+  const sets = json === null ? null : JSON.parse(json);
+  return sets !== null && sets.error !== undefined ? sets : { sets, metas };
 }
 
 async function queryOrThrow(ns, statements, format, session) {
@@ -83,7 +95,11 @@ async function queryOrThrow(ns, statements, format, session) {
 }
 
 async function batch(ns, statements, session) {
-  return (await queryOrThrow(ns, Array.from(statements), D1Format.OBJECTS, session)).map(toResult);
+  const list = Array.from(statements);
+  const answer = await queryOrThrow(ns, list, D1Format.OBJECTS, session);
+  const results = [];
+  for (let i = 0; i < list.length; i++) results.push(toResult(answer, i));
+  return results;
 }
 
 export class D1PreparedStatement {
@@ -103,8 +119,9 @@ export class D1PreparedStatement {
   }
 
   async first(column) {
-    const [[results]] = await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session);
-    if (results.length === 0) return null;
+    const { sets } = await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session);
+    if (sets === null) return null;
+    const [results] = sets;
     if (column === undefined) return results[0];
     if (!Object.hasOwn(results[0], column)) {
       throw new Error(`D1_COLUMN_NOTFOUND: Column not found (${column})`, { cause: new Error("Column not found") });
@@ -113,15 +130,15 @@ export class D1PreparedStatement {
   }
 
   async run() {
-    return toResult((await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session))[0]);
+    return toResult(await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session), 0);
   }
 
   async all() {
-    return toResult((await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session))[0]);
+    return toResult(await queryOrThrow(this.#ns, [this], D1Format.OBJECTS, this.#session), 0);
   }
 
   async raw(options) {
-    const [[{ columns, rows }]] = await queryOrThrow(this.#ns, [this], D1Format.ROWS, this.#session);
+    const { sets: [{ columns, rows }] } = await queryOrThrow(this.#ns, [this], D1Format.ROWS, this.#session);
     if (options?.columnNames) rows.unshift(columns);
     return rows;
   }
@@ -187,7 +204,7 @@ export class D1Database {
       const index = numbered[answer.index]?.index ?? 0;
       throw from(place, d1Error("D1_EXEC_ERROR", `Error in line ${index + 1}: ${lines[index]}: ${answer.error}`));
     }
-    return { count: answer[0], duration: answer[1] };
+    return { count: numbered.length, duration: answer.metas[0] };
   }
 
   withSession(constraintOrBookmark) {

@@ -6,7 +6,7 @@ export const enum D1Format { OBJECTS = 0, ROWS = 1, COUNT = 2 }
 
 declare module "../../bindings/border.ts" {
   interface Native {
-    // natives.c: queries are [sql, count, value..., sql, count, ...]; callbacks as in service.h
-    d1Query(ns: number, queries: (string | number | null | Bytes)[], format: D1Format, inSession: boolean, callback: (value?: string | [json: string, bookmark: string], failure?: string, code?: number) => void): void;
+    // natives.c: queries are [sql, count, value..., sql | null: the same, count, ...]; callbacks as in service.h
+    d1Query(ns: number, queries: (string | number | null | Bytes)[], format: D1Format, inSession: boolean, callback: (value?: [json: string | null, metas: number[], bookmark: string | null], failure?: string, code?: number) => void): void;
   }
 }

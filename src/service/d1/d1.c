@@ -40,6 +40,7 @@ static void call_fini(struct cn_service_call *base)
     cn_free(call->queries);
     cn_free(call->values);
     cn_buf_fini(&call->json);
+    cn_buf_fini(&call->metas);
 }
 
 struct cn_d1_call *cn_d1_call_new(struct cn_namespace *ns, enum cn_d1_format format)
@@ -50,15 +51,27 @@ struct cn_d1_call *cn_d1_call_new(struct cn_namespace *ns, enum cn_d1_format for
     return call;
 }
 
-void cn_d1_call_query(struct cn_d1_call *call, const char *sql, size_t size)
+static void add_query(struct cn_d1_call *call, size_t at, size_t size)
 {
     if (call->query_count == call->query_capacity) {
         call->query_capacity = call->query_capacity ? 2 * call->query_capacity : 1;
         call->queries = cn_realloc(call->queries, call->query_capacity * sizeof(*call->queries));
     }
     call->queries[call->query_count++] =
-        (struct cn_d1_query){.at = call->bytes.size, .size = size, .first = call->value_count};
+        (struct cn_d1_query){.at = at, .size = size, .first = call->value_count};
+}
+
+void cn_d1_call_query(struct cn_d1_call *call, const char *sql, size_t size)
+{
+    add_query(call, call->bytes.size, size);
     cn_buf_append(&call->bytes, sql, size);
+}
+
+void cn_d1_call_again(struct cn_d1_call *call)
+{
+    CN_ASSERT(call->query_count > 0);
+    const struct cn_d1_query *last = &call->queries[call->query_count - 1];
+    add_query(call, last->at, last->size);
 }
 
 struct cn_d1_value *cn_d1_call_value(struct cn_d1_call *call, enum cn_sql_type type)

@@ -9,7 +9,7 @@
  * database is used by one thread at a time and queries keep their order, as on the platform, where
  * a database runs one query at a time too.
  *
- * D1  Answers are JSON text, made where the query ran: rows cost nothing to move between lanes, and
+ * D1  Rows are JSON text, made where the query ran: they cost nothing to move between lanes, and
  *     JSON is what D1's values are (a BLOB is an array of numbers).
  * D2  The instance's `job` is set exactly while a thread may touch the database. While it is,
  *     object->transactions keeps turns from committing, and `release` waits for the thread.
@@ -17,6 +17,7 @@
  * Threads and ownership: service/service.h. */
 #ifndef CN_SERVICE_D1_D1_H
 #define CN_SERVICE_D1_D1_H
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -63,11 +64,24 @@ struct cn_d1_call {
     bool trusted;          /* an import: longer statements than a worker may send */
     atomic_bool cancelled; /* by the lane while a thread runs it: end soon */
     bool plain; /* for people: objects {results, meta} and {count, meta} instead of arrays */
-    /* Answered: an array with [results, META] of each query, or, for CN_D1_COUNT, [count, META] of
-     * all; META is duration in ms, changes, last rowid, whether anything changed (0, 1), size
-     * after, rows read, rows written. Of a query that failed: {"error": text, "index": which}. */
+    /* Answered: an array with the results of each query; nothing at all if those are rows as
+     * objects and there is none, or nobody wants them (CN_D1_COUNT). Plain: with what they did as
+     * well. Of a query that failed: {"error": text, "index": which}. */
     struct cn_buf json;
+    /* Unless plain: struct cn_d1_meta of each query, or of all of CN_D1_COUNT. */
+    struct cn_buf metas;
 };
+
+/* What a query did. Numbers as JavaScript has them, which gets them as they are: as JSON they would
+ * be half of the cost of a batch of small writes. */
+struct cn_d1_meta {
+    double duration_ms, changes, last_rowid;
+    double changed; /* 0, 1 */
+    double size_after, rows_read, rows_written;
+};
+#define CN_D1_META_NUMBERS 7
+static_assert(sizeof(struct cn_d1_meta) == CN_D1_META_NUMBERS * sizeof(double),
+              "one after another");
 
 extern const struct cn_class cn_d1_class;
 
@@ -83,6 +97,8 @@ extern const struct cn_database_limits cn_d1_limits;
 struct cn_d1_call *cn_d1_call_new(struct cn_namespace *ns, enum cn_d1_format format);
 /* Adds a query without parameters, then parameters to it. Bytes are copied. */
 void cn_d1_call_query(struct cn_d1_call *call, const char *sql, size_t size);
+/* Another one with the SQL of the last. */
+void cn_d1_call_again(struct cn_d1_call *call);
 struct cn_d1_value *cn_d1_call_value(struct cn_d1_call *call, enum cn_sql_type type);
 void cn_d1_call_bytes(struct cn_d1_call *call, enum cn_sql_type type, const void *bytes,
                       size_t size);

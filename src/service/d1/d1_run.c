@@ -20,6 +20,7 @@ struct run {
     struct cn_d1_call *call;
     uint64_t deadline_ns;
     uint64_t size;      /* of the database, after the last query that wrote */
+    bool rows;          /* one of them has given a row */
     struct cn_buf keys; /* of the columns: "name": each */
     size_t *key_ends;
     int key_capacity;
@@ -82,24 +83,6 @@ static int bind_values(struct run *run, struct cn_statement *statement,
     return rc;
 }
 
-/* printf() would be a fifth of the cost of a small query. */
-static void append_uint(struct cn_buf *json, uint64_t value)
-{
-    char text[20], *at = text + sizeof(text);
-    do {
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    cn_buf_append(json, at, (size_t)(text + sizeof(text) - at));
-}
-
-static void append_int(struct cn_buf *json, int64_t value)
-{
-    if (value < 0)
-        cn_buf_append_byte(json, '-');
-    append_uint(json, value < 0 ? -(uint64_t)value : (uint64_t)value);
-}
-
 static void append_real(struct cn_buf *json, double value)
 {
     char text[40];
@@ -114,7 +97,7 @@ static void append_blob(struct cn_buf *json, const uint8_t *bytes, size_t size)
     for (size_t i = 0; i < size; i++) {
         if (i)
             cn_buf_append_byte(json, ',');
-        append_int(json, bytes[i]);
+        cn_buf_append_int(json, bytes[i]);
     }
     cn_buf_append_byte(json, ']');
 }
@@ -128,7 +111,7 @@ static void append_value(struct cn_buf *json, struct cn_statement *row, int colu
         cn_buf_append(json, "null", 4);
         break;
     case CN_SQL_INT:
-        append_int(json, cn_statement_column_int(row, column));
+        cn_buf_append_int(json, cn_statement_column_int(row, column));
         break;
     case CN_SQL_REAL:
         append_real(json, cn_statement_column_real(row, column));
@@ -208,6 +191,7 @@ static int append_rows(struct run *run, struct cn_statement *statement, struct c
     for (uint64_t rows = 0; (rc = cn_statement_step(statement, err)) > 0; rows++) {
         if (rows)
             cn_buf_append_byte(json, ',');
+        run->rows = true;
         if (objects)
             append_object(run, statement, count);
         else
@@ -302,14 +286,27 @@ static struct totals begin_totals(struct run *run)
         .begin_ns = now_ns(), .rowid = cn_database_last_rowid(run->db), .size = run->size};
 }
 
-/* META (d1.h), and the end of what it is in. */
+static void append_plain(struct cn_buf *json, const struct cn_d1_meta *meta, int64_t rowid)
+{
+    cn_buf_printf(json, ",\"meta\":{\"duration\":%.4f,\"changes\":", meta->duration_ms);
+    cn_buf_append_int(json, (int64_t)meta->changes);
+    cn_buf_append_str(json, ",\"last_row_id\":");
+    cn_buf_append_int(json, rowid); /* all of its digits */
+    cn_buf_append_str(json, ",\"changed_db\":");
+    cn_buf_append_int(json, (int64_t)meta->changed);
+    cn_buf_append_str(json, ",\"size_after\":");
+    cn_buf_append_int(json, (int64_t)meta->size_after);
+    cn_buf_append_str(json, ",\"rows_read\":");
+    cn_buf_append_int(json, (int64_t)meta->rows_read);
+    cn_buf_append_str(json, ",\"rows_written\":");
+    cn_buf_append_int(json, (int64_t)meta->rows_written);
+    cn_buf_append_str(json, "}}");
+}
+
+/* What was done, where the call wants it. */
 static void append_meta(struct run *run, const struct totals *totals)
 {
-    static const char *const names[] = {
-        "\"duration\":",    ",\"changes\":",   ",\"last_row_id\":", ",\"changed_db\":",
-        ",\"size_after\":", ",\"rows_read\":", ",\"rows_written\":"};
-    struct cn_buf *json = &run->call->json;
-    bool plain = run->call->plain;
+    struct cn_d1_call *call = run->call;
     if (totals->writes)
         run->size = cn_database_size(run->db);
     uint64_t tenths_us = (now_ns() - totals->begin_ns) / 100;
@@ -317,27 +314,17 @@ static void append_meta(struct run *run, const struct totals *totals)
     /* What writes without changing a row changes the schema. */
     bool changed = totals->changes || rowid != totals->rowid || run->size != totals->size ||
                    (totals->writes && totals->defines);
-    const int64_t values[] = {(int64_t)(tenths_us / 10000),
-                              totals->changes,
-                              rowid,
-                              changed,
-                              (int64_t)run->size,
-                              (int64_t)totals->rows_read,
-                              (int64_t)totals->rows_written};
-    cn_buf_append_str(json, plain ? ",\"meta\":{" : ",");
-    for (size_t i = 0; i < CN_ARRAY_COUNT(values); i++) {
-        if (plain)
-            cn_buf_append_str(json, names[i]);
-        else if (i)
-            cn_buf_append_byte(json, ',');
-        append_int(json, values[i]);
-        if (i == 0) { /* the fraction of the duration */
-            cn_buf_append_byte(json, '.');
-            for (uint64_t unit = 1000; unit; unit /= 10)
-                cn_buf_append_byte(json, (uint8_t)('0' + tenths_us / unit % 10));
-        }
-    }
-    cn_buf_append_str(json, plain ? "}}" : "]");
+    const struct cn_d1_meta meta = {.duration_ms = (double)tenths_us / 10000,
+                                    .changes = (double)totals->changes,
+                                    .last_rowid = (double)rowid,
+                                    .changed = changed,
+                                    .size_after = (double)run->size,
+                                    .rows_read = (double)totals->rows_read,
+                                    .rows_written = (double)totals->rows_written};
+    if (call->plain)
+        append_plain(&call->json, &meta, rowid);
+    else
+        cn_buf_append(&call->metas, &meta, sizeof(meta));
 }
 
 static int run_query(struct run *run, const struct cn_d1_query *query, struct totals *totals,
@@ -355,8 +342,8 @@ static int run_query(struct run *run, const struct cn_d1_query *query, struct to
     if (rc < 0)
         return rc;
     bool counting = run->call->format == CN_D1_COUNT;
-    if (!counting)
-        cn_buf_append_str(json, run->call->plain ? "{\"success\":true,\"results\":" : "[");
+    if (!counting && run->call->plain)
+        cn_buf_append_str(json, "{\"success\":true,\"results\":");
     rc = bind_values(run, statement, query, err);
     if (rc == 0)
         rc = counting ? skip_rows(run, statement, err) : append_results(run, statement, err);
@@ -374,7 +361,7 @@ static int run_query(struct run *run, const struct cn_d1_query *query, struct to
 static bool has_pragma(const struct cn_d1_call *call)
 {
     for (size_t i = 0; i < call->query_count; i++) {
-        if (call->queries[i].size == 0)
+        if (call->queries[i].size == 0 || (i && call->queries[i].at == call->queries[i - 1].at))
             continue;
         const char *sql = (const char *)call->bytes.data + call->queries[i].at;
         if (memmem(sql, call->queries[i].size, "PRAGMA", 6) ||
@@ -399,6 +386,8 @@ static int run_listed(struct run *run, size_t *index, struct cn_err *err)
             rc = run_query(run, &call->queries[*index], &totals, err);
     }
     cn_buf_append_byte(&call->json, ']');
+    if (!call->plain && call->format == CN_D1_OBJECTS && !run->rows)
+        cn_buf_clear(&call->json);
     return rc;
 }
 
@@ -413,8 +402,10 @@ static int run_counted(struct run *run, size_t *index, struct cn_err *err)
         if (rc == 0)
             rc = run_query(run, &call->queries[*index], &totals, err);
     }
-    cn_buf_append_str(&call->json, call->plain ? "{\"success\":true,\"count\":" : "[");
-    append_uint(&call->json, call->query_count);
+    if (call->plain) {
+        cn_buf_append_str(&call->json, "{\"success\":true,\"count\":");
+        cn_buf_append_uint(&call->json, call->query_count);
+    }
     append_meta(run, &totals);
     return rc;
 }
@@ -441,6 +432,7 @@ int cn_d1_run(struct cn_database *db, struct cn_d1_call *call, uint64_t deadline
         .db = db, .call = call, .deadline_ns = deadline_ns, .size = cn_database_size(db)};
     size_t index = 0;
     cn_buf_clear(&call->json);
+    cn_buf_clear(&call->metas);
     cn_database_set_deadline(db, deadline_ns);
     int rc = run_queries(&run, &index, err);
     cn_database_set_deadline(db, 0);

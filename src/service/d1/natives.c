@@ -46,16 +46,21 @@ static bool add_value(JSContextRef ctx, struct cn_d1_call *call, JSValueRef valu
 
 #define QUERY_WORDS_MAX (1u << 22)
 
-/* Reads [sql, count, value..., sql, count, ...]. */
+/* Reads [sql, count, value..., sql, count, ...]; null for an SQL is that of the query before. */
 static bool add_queries(JSContextRef ctx, struct cn_d1_call *call, JSValueRef list)
 {
     struct cn_buf scratch = {0};
     unsigned at = 0, length = cn_js_length(ctx, list, QUERY_WORDS_MAX);
     bool ok = true;
     while (at < length && ok) {
-        cn_buf_clear(&scratch);
-        cn_js_append_utf8(ctx, cn_js_at(ctx, list, at), &scratch);
-        cn_d1_call_query(call, (char *)scratch.data, scratch.size);
+        JSValueRef sql = cn_js_at(ctx, list, at);
+        if (at && JSValueIsNull(ctx, sql)) {
+            cn_d1_call_again(call);
+        } else {
+            cn_buf_clear(&scratch);
+            cn_js_append_utf8(ctx, sql, &scratch);
+            cn_d1_call_query(call, (char *)scratch.data, scratch.size);
+        }
         unsigned count = cn_js_to_uint32(ctx, cn_js_at(ctx, list, at + 1));
         at += 2;
         if (count > length - at)
@@ -67,10 +72,31 @@ static bool add_queries(JSContextRef ctx, struct cn_d1_call *call, JSValueRef li
     return ok;
 }
 
+static JSValueRef make_numbers(JSContextRef ctx, const double *numbers, size_t count)
+{
+    JSValueRef *values = cn_alloc((count + 1) * sizeof(JSValueRef));
+    for (size_t i = 0; i < count; i++)
+        values[i] = JSValueMakeNumber(ctx, numbers[i]);
+    JSValueRef array = JSObjectMakeArray(ctx, count, values, NULL);
+    cn_free(values); /* numbers are no objects: nothing else kept them */
+    return array;
+}
+
+static JSValueRef make_answer(JSContextRef ctx, const struct cn_d1_call *call, const char *bookmark)
+{
+    const char *json = (const char *)call->json.data;
+    JSValueRef values[3] = {
+        call->json.size ? cn_js_text(ctx, json, call->json.size) : JSValueMakeNull(ctx),
+        make_numbers(ctx, (const double *)(const void *)call->metas.data,
+                     call->metas.size / sizeof(double)),
+        bookmark ? cn_js_text_z(ctx, bookmark) : JSValueMakeNull(ctx),
+    };
+    return JSObjectMakeArray(ctx, 3, values, NULL);
+}
+
 static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base)
 {
-    struct cn_d1_call *call = (struct cn_d1_call *)base;
-    return cn_js_text(ctx, (const char *)call->json.data, call->json.size);
+    return make_answer(ctx, (struct cn_d1_call *)base, NULL);
 }
 
 /* With the bookmark of this moment, when the answer is durable. */
@@ -88,12 +114,12 @@ static JSValueRef convert_session(JSContextRef ctx, struct cn_service_call *base
         struct cn_bookmark now = {.time_ms = cn_clock_wall_ms(cn_node_clock(node))};
         cn_bookmark_format(&now, key, bookmark);
     }
-    JSValueRef pair[2] = {convert(ctx, base), cn_js_text_z(ctx, bookmark)};
-    return JSObjectMakeArray(ctx, 2, pair, NULL);
+    return make_answer(ctx, (struct cn_d1_call *)base, bookmark);
 }
 
-/* d1Query(ns, queries, format, inSession, callback): the JSON of service/d1/d1.h; in a session
- * [JSON, bookmark]. `queries` is [sql, count, value..., sql, count, ...]. */
+/* d1Query(ns, queries, format, inSession, callback): [JSON of service/d1/d1.h or null, numbers of
+ * each meta one after another, bookmark or null: not in a session]. `queries` is [sql, count,
+ * value..., sql | null: the same, count, ...]. */
 static JSValueRef native_d1_query(CN_JS_NATIVE_ARGS)
 {
     struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$d1/", exception);

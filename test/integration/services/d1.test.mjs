@@ -201,6 +201,17 @@ for (const lanes of [1, 2]) {
       await rejects(run(server, "exec", ""), "D1_EXEC_ERROR: Error in line 1: : No SQL statements detected.");
     });
 
+    test("D1-1 every statement of a batch has its own result, also those with the same text", async () => {
+      const insert = "INSERT INTO same(b) VALUES (?)";
+      await run(server, "exec", "CREATE TABLE same(a INTEGER PRIMARY KEY, b)");
+      const writes = await run(server, "batch", [[insert, "one"], [insert, "two"], ["DELETE FROM same WHERE b = ?", "none"], [insert, "three"]]);
+      assert.deepEqual(writes.map(({ meta: { last_row_id, changes, rows_written } }) => [last_row_id, changes, rows_written]), [[1, 1, 1], [2, 1, 1], [2, 0, 0], [3, 1, 1]]);
+      assert.deepEqual(writes.map(({ results }) => results), [[], [], [], []]);
+      const select = "SELECT a, b FROM same WHERE b = ?";
+      const reads = await run(server, "batch", [[select, "two"], [select, "none"], [insert, "four"], [select, "four"]]);
+      assert.deepEqual(reads.map(({ results }) => results), [[{ a: 2, b: "two" }], [], [], [{ a: 4, b: "four" }]]);
+      assert.deepEqual(reads.map(({ meta }) => meta.changed_db), [false, false, true, false]);
+    });
     test("D1-1 a batch is atomic", async () => {
       const before = await run(server, "count", "t");
       const results = await run(server, "batch", [["INSERT INTO t(b) VALUES (?)", "b1"], ["SELECT count(*) AS n FROM t"], ["UPDATE t SET c = 1 WHERE b = ?", "b1"]]);

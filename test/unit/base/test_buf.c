@@ -17,6 +17,20 @@ TEST(buf, grows_and_consumes)
     cn_buf_fini(&buf);
 }
 
+TEST(buf, numbers_are_written_with_every_digit)
+{
+    struct cn_buf buf = {0};
+    cn_buf_append_uint(&buf, 0);
+    cn_buf_append_byte(&buf, ' ');
+    cn_buf_append_uint(&buf, UINT64_MAX);
+    cn_buf_append_byte(&buf, ' ');
+    cn_buf_append_int(&buf, INT64_MIN);
+    cn_buf_append_byte(&buf, ' ');
+    cn_buf_append_int(&buf, 1200);
+    CHECK_STR("0 18446744073709551615 -9223372036854775808 1200", cn_buf_text(&buf));
+    cn_buf_fini(&buf);
+}
+
 TEST(buf, json_strings_escape_and_repair)
 {
     struct cn_buf buf = {0};
