@@ -137,24 +137,37 @@ static void on_done(void *data, const struct cn_background_answer *answer)
 
 /* --- dispatch -------------------------------------------------------------------------------- */
 
-/* What prelude/workers/service/queue.js reads: a 32-bit length, JSON of that length, then all
- * bodies. */
+/* What prelude/workers/service/queue.js and module/batch.c read: a 32-bit length, JSON of that
+ * length, then all bodies. In the JSON one text with all ids, and four numbers for each message:
+ * when it was sent, in ms after `since`, its attempts, type and size. An array for each message
+ * would cost the consumer more than the message's way through the queue. */
 static void pack(const struct cn_queue_call *call, const char *queue,
                  struct cn_background_event *event)
 {
     struct cn_buf out = {0};
     const struct cn_queue_metrics *metrics = &call->metrics;
-    cn_buf_reserve(&out, 256 + call->count * 96 + call->bodies.size);
+    int64_t since = call->count ? call->messages[0].sent_ms : 0;
+    cn_buf_reserve(&out, 256 + call->count * 64 + call->bodies.size);
     cn_buf_append(&out, "\0\0\0\0", 4);
     cn_buf_append_str(&out, "{\"queue\":");
     cn_buf_append_json(&out, queue, strlen(queue));
-    cn_buf_printf(&out, ",\"metrics\":[%llu,%llu,%lld],\"messages\":[",
+    cn_buf_printf(&out, ",\"metrics\":[%llu,%llu,%lld],\"since\":%lld,\"ids\":\"",
                   (unsigned long long)metrics->count, (unsigned long long)metrics->bytes,
-                  (long long)metrics->oldest_ms);
+                  (long long)metrics->oldest_ms, (long long)since);
+    for (size_t i = 0; i < call->count; i++)
+        cn_buf_append(&out, call->messages[i].id, CN_QUEUE_ID_HEX);
+    cn_buf_append_str(&out, "\",\"numbers\":[");
     for (size_t i = 0; i < call->count; i++) {
         const struct cn_queue_message *message = &call->messages[i];
-        cn_buf_printf(&out, "%s[\"%s\",%lld,%u,%d,%zu]", i ? "," : "", message->id,
-                      (long long)message->sent_ms, message->attempts, message->type, message->size);
+        if (i)
+            cn_buf_append_byte(&out, ',');
+        cn_buf_append_int(&out, message->sent_ms - since);
+        cn_buf_append_byte(&out, ',');
+        cn_buf_append_uint(&out, message->attempts);
+        cn_buf_append_byte(&out, ',');
+        cn_buf_append_uint(&out, (uint64_t)message->type);
+        cn_buf_append_byte(&out, ',');
+        cn_buf_append_uint(&out, message->size);
     }
     cn_buf_append_str(&out, "]}");
     uint32_t size = (uint32_t)out.size - 4;

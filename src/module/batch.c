@@ -12,7 +12,8 @@
 
 enum { SAID_NOTHING, SAID_ACK, SAID_RETRY };
 enum { TYPE_JSON, TYPE_TEXT, TYPE_BYTES, TYPE_VALUE }; /* as queues number them */
-enum { FIELD_ID, FIELD_SENT, FIELD_ATTEMPTS, FIELD_TYPE, FIELD_SIZE };
+enum { NUMBER_SENT, NUMBER_ATTEMPTS, NUMBER_TYPE, NUMBER_SIZE, NUMBERS }; /* of each message */
+#define ID_SIZE 32
 
 struct said {
     int what;
@@ -20,8 +21,9 @@ struct said {
 };
 
 struct item {
-    const cairn_value *fields; /* of the document */
-    const uint8_t *body;       /* in event->bytes */
+    char id[ID_SIZE + 1];
+    int64_t sent_ms, attempts, type;
+    const uint8_t *body; /* in event->bytes */
     size_t size;
     bool is_read;
     struct cn_document document; /* of the body, once it was asked for, */
@@ -70,23 +72,33 @@ static int read_json(struct cn_compiled_batch *batch, const uint8_t *text, size_
     return rc;
 }
 
+/* As background/consumers.c writes them. */
 static int read_messages(struct cn_compiled_batch *batch, const uint8_t *bodies, size_t left,
                          struct cn_err *err)
 {
-    const cairn_value *list = cn_value_get(batch->document.root, "messages");
-    size_t count = cn_value_count(list);
+    const cairn_value *root = batch->document.root, *list = cn_value_get(root, "numbers");
+    size_t ids_size = 0, count = cn_value_count(list) / NUMBERS;
+    const char *ids = cn_value_text(cn_value_get(root, "ids"), &ids_size);
+    int64_t since = 0;
+    cn_value_int(cn_value_get(root, "since"), &since);
+    if (!ids || ids_size != count * ID_SIZE)
+        return damaged(err);
     batch->items = cn_alloc_zero((count + 1) * sizeof(*batch->items));
     for (size_t i = 0; i < count; i++) {
         struct item *item = &batch->items[batch->count++];
-        int64_t size = -1;
-        item->fields = cn_value_at(list, i);
-        cn_value_int(cn_value_at(item->fields, FIELD_SIZE), &size);
-        if (size < 0 || (uint64_t)size > left || !cn_value_text(cn_value_at(item->fields, 0), NULL))
+        int64_t numbers[NUMBERS] = {0, 1, TYPE_BYTES, -1};
+        for (size_t k = 0; k < NUMBERS; k++)
+            cn_value_int(cn_value_at(list, i * NUMBERS + k), &numbers[k]);
+        if (numbers[NUMBER_SIZE] < 0 || (uint64_t)numbers[NUMBER_SIZE] > left)
             return damaged(err);
+        memcpy(item->id, ids + i * ID_SIZE, ID_SIZE);
+        item->sent_ms = since + numbers[NUMBER_SENT];
+        item->attempts = numbers[NUMBER_ATTEMPTS];
+        item->type = numbers[NUMBER_TYPE];
         item->body = bodies;
-        item->size = (size_t)size;
-        bodies += size;
-        left -= (size_t)size;
+        item->size = (size_t)numbers[NUMBER_SIZE];
+        bodies += item->size;
+        left -= item->size;
     }
     return 0;
 }
@@ -117,12 +129,11 @@ int cn_batch_read(cairn_event *event, size_t size, struct cn_err *err)
 /* The body as a value, for documents are made of bytes of one. */
 static void read_body(struct item *item)
 {
-    int64_t type = TYPE_BYTES;
+    const int64_t type = item->type;
     struct cn_err err;
     cairn_builder builder;
     int rc = 0;
     item->is_read = true;
-    cn_value_int(cn_value_at(item->fields, FIELD_TYPE), &type);
     cn_builder_init(&builder, item->size * 4 + 4096);
     if (type == TYPE_VALUE)
         item->bytes = cn_memdup(item->body, item->size);
@@ -180,17 +191,15 @@ int cn_api_queue_message(cairn_event *event, size_t index, struct cairn_message 
     if (!batch || index >= batch->count)
         return cn_compiled_refuse(event->object, CAIRN_EMISMATCH, "there is no such message");
     struct item *item = &batch->items[index];
-    int64_t attempts = 1;
     if (!item->is_read)
         read_body(item);
     struct cairn_message found = {.size = message->size,
-                                  .id = cn_value_text(cn_value_at(item->fields, FIELD_ID), NULL),
+                                  .id = item->id,
                                   .body = item->document.root,
                                   .bytes = item->body,
-                                  .byte_count = item->size};
-    cn_value_int(cn_value_at(item->fields, FIELD_SENT), &found.sent);
-    cn_value_int(cn_value_at(item->fields, FIELD_ATTEMPTS), &attempts);
-    found.attempts = (unsigned)attempts;
+                                  .byte_count = item->size,
+                                  .sent = item->sent_ms,
+                                  .attempts = (unsigned)item->attempts};
     memcpy(message, &found, found.size < sizeof(found) ? found.size : sizeof(found));
     return 0;
 }

@@ -667,6 +667,7 @@ static const struct cn_disk_ops sim_ops = {
     .open = sim_open,
     .close = sim_close,
     .read = sim_read,
+    .read_now = sim_read,
     .write = sim_write,
     .sync_data = sim_sync_data,
     .truncate = sim_truncate,

@@ -12,6 +12,7 @@ import trace from "part:../../internal/trace.js";
 const TYPES = ["json", "text", "bytes", "v8"]; // by MessageType
 const COUNT_MAX = 100;
 const DELAY_MAX_S = 86400;
+const ID_LENGTH = 32;
 
 const token = Symbol("construct");
 
@@ -121,17 +122,19 @@ function decode(type, bytes) {
   }
 }
 
-let verdictOf;
+let verdictOf, delayAsked;
 
 /** The body is read when it is asked for: many consumers only look at some. */
 class Message {
   #type;
-  #bytes; // null once read
+  #bytes; // of the whole batch; null once read
+  #offset;
+  #end;
   #body;
   #timestamp;
   #verdict = 0; // the first of ack() and retry() counts
   #delay = -1;
-  constructor(key, [id, sent, attempts, type], bytes, body) {
+  constructor(key, id, sent, attempts, type, bytes, offset, end, body) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#body = body;
     this.id = id;
@@ -139,13 +142,15 @@ class Message {
     this.#timestamp = sent;
     this.#type = type;
     this.#bytes = bytes;
+    this.#offset = offset;
+    this.#end = end;
   }
   get timestamp() {
     return typeof this.#timestamp === "number" ? (this.#timestamp = new Date(this.#timestamp)) : this.#timestamp;
   }
   get body() {
     if (this.#bytes !== null) {
-      this.#body = decode(this.#type, this.#bytes);
+      this.#body = decode(this.#type, this.#bytes.subarray(this.#offset, this.#end));
       this.#bytes = null;
     }
     return this.#body;
@@ -160,7 +165,8 @@ class Message {
     this.#delay = delay;
   }
   static {
-    verdictOf = (message) => ({ verdict: message.#verdict, delay: message.#delay });
+    verdictOf = (message) => message.#verdict;
+    delayAsked = (message) => message.#delay;
   }
 }
 finishInterface(Message);
@@ -194,7 +200,7 @@ finishInterface(MessageBatch);
 
 /** A batch that a service binding's queue() brings; `messages` have their bodies. */
 export function makeBatch(queue, messages, metrics) {
-  const list = messages.map(({ id, timestamp, attempts, body }) => new Message(token, [id, timestamp, attempts, MessageType.V8], null, body));
+  const list = messages.map(({ id, timestamp, attempts, body }) => new Message(token, id, timestamp, attempts, MessageType.V8, null, 0, 0, body));
   const { backlogCount = 0, backlogBytes = 0, oldestMessageTimestamp = 0 } = metrics ?? {};
   return new MessageBatch(token, queue, list, [backlogCount, backlogBytes, +oldestMessageTimestamp]);
 }
@@ -209,23 +215,25 @@ export function batchResult(batch) {
   result.ackAll = all.verdict === ACK;
   if (all.verdict === RETRY) result.retryBatch = { retry: true, ...retryOf(all.delay) };
   for (const message of batch.messages) {
-    const { verdict, delay } = verdictOf(message);
+    const verdict = verdictOf(message);
     if (verdict === ACK) result.explicitAcks.push(message.id);
-    else if (verdict === RETRY) result.retryMessages.push({ msgId: message.id, ...retryOf(delay) });
+    else if (verdict === RETRY) result.retryMessages.push({ msgId: message.id, ...retryOf(delayAsked(message)) });
   }
   return result;
 }
 
+/** As src/background/consumers.c writes it. */
 function unpack(bytes) {
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const { queue, metrics, messages } = JSON.parse(native.utf8Decode(bytes.subarray(4, 4 + size)));
+  const { queue, metrics, since, ids, numbers } = JSON.parse(native.utf8Decode(bytes.subarray(4, 4 + size)));
   let offset = 4 + size;
-  const list = messages.map((fields) => {
-    const end = offset + fields[4];
-    const message = new Message(token, fields, bytes.subarray(offset, end));
+  const list = [];
+  for (let i = 0; i < numbers.length; i += 4) {
+    const end = offset + numbers[i + 3];
+    const id = ids.slice(i * (ID_LENGTH / 4), (i + 4) * (ID_LENGTH / 4));
+    list.push(new Message(token, id, since + numbers[i], numbers[i + 1], numbers[i + 2], bytes, offset, end));
     offset = end;
-    return message;
-  });
+  }
   return new MessageBatch(token, queue, list, metrics);
 }
 
@@ -233,16 +241,16 @@ function unpack(bytes) {
 function verdicts(batch, failed) {
   const all = batchVerdict(batch);
   let bytes = null;
-  batch.messages.forEach((message, i) => {
-    let { verdict, delay } = verdictOf(message);
+  for (let i = 0; i < batch.messages.length; i++) {
+    const message = batch.messages[i];
+    let verdict = verdictOf(message), delay = delayAsked(message);
     if (verdict === 0) ({ verdict, delay } = all);
     if (verdict === 0) verdict = failed ? RETRY : ACK;
-    if (verdict === ACK && bytes === null) return;
+    if (verdict !== RETRY) continue;
     bytes ??= new DataView(new ArrayBuffer(batch.messages.length * 5));
-    if (verdict !== RETRY) return;
     bytes.setUint8(i * 5, 1);
     bytes.setInt32(i * 5 + 1, delay, true);
-  });
+  }
   return bytes === null ? new Uint8Array(0) : new Uint8Array(bytes.buffer);
 }
 
