@@ -421,7 +421,7 @@ static void encode_meta(const struct cn_image *image, const struct cn_image_chan
         append_meta(body, CN_META_NAME_BEFORE, before->name, before->name_size);
 }
 
-/* Encodes the record body. Pages that did not change leave the map. */
+/* Encodes the record body, behind room for the log. Pages that did not change leave the map. */
 static int encode(struct cn_image *image, struct cn_image_change *change, uint64_t boundary,
                   struct cn_buf *body, struct cn_err *err)
 {
@@ -434,10 +434,11 @@ static int encode(struct cn_image *image, struct cn_image_change *change, uint64
     };
     cn_buf_clear(body);
     /* Most commits are a few small differences: room for the next page beside them, once. */
-    cn_buf_reserve(body, 3 * CN_PAGE_SIZE);
+    cn_buf_reserve(body, CN_LOG_ROOM + 3 * CN_PAGE_SIZE);
+    body->size = CN_LOG_ROOM;
     cn_buf_append(body, &head, sizeof(head));
     encode_meta(image, change, body);
-    head.meta_size = (uint16_t)(body->size - sizeof(head));
+    head.meta_size = (uint16_t)(body->size - CN_LOG_ROOM - sizeof(head));
 
     uint8_t scratch[CN_PAGE_SIZE];
     const uint8_t *before;
@@ -468,7 +469,7 @@ static int encode(struct cn_image *image, struct cn_image_change *change, uint64
             append_page(body, no, before, NULL, false);
         head.page_count++;
     }
-    memcpy(body->data, &head, sizeof(head));
+    memcpy(body->data + CN_LOG_ROOM, &head, sizeof(head));
     return rc;
 }
 
@@ -667,7 +668,7 @@ static bool change_is_empty(const struct cn_image *image, const struct cn_image_
                             const struct cn_buf *body)
 {
     struct cn_commit_head head;
-    memcpy(&head, body->data, sizeof(head));
+    memcpy(&head, body->data + CN_LOG_ROOM, sizeof(head));
     return head.page_count == 0 && head.meta_size == 0 && head.pages_before == head.pages_after &&
            !change->flags && image->exists;
 }
@@ -704,7 +705,8 @@ int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint
             break;
         }
         if (rc == 0) {
-            struct cn_log_entry entry = {CN_RECORD_COMMIT, body.data, body.size, boundary};
+            struct cn_log_entry entry = {CN_RECORD_COMMIT, body.data + CN_LOG_ROOM,
+                                         body.size - CN_LOG_ROOM, boundary, &body};
             rc = cn_log_append(images->config.log, &entry, lsn, &time_ms, err);
         }
         if (rc == 0)

@@ -42,6 +42,7 @@
 
 enum {
     BATCH_KEEP = 4 << 20, /* a batch buffer larger than this is given back */
+    TAKE_MIN = 1 << 20,   /* a record is copied into the batch unless it has so many bytes */
 };
 
 /* ---- Failure ---- */
@@ -199,13 +200,30 @@ static int room_wait(struct cn_log *log, uint64_t size, struct cn_err *err)
     }
 }
 
-void cn_log_put(struct cn_log *log, const struct cn_record_header *header, const void *body)
+/* A record of many megabytes would be in memory twice. */
+static bool take_record(struct cn_log_batch *batch, const struct cn_record_header *header,
+                        struct cn_buf *owner)
+{
+    if (!owner || batch->bytes.size > 0 || header->body_size < TAKE_MIN)
+        return false;
+    CN_ASSERT(owner->size == CN_LOG_ROOM + header->body_size);
+    cn_buf_fini(&batch->bytes);
+    batch->bytes = *owner;
+    *owner = (struct cn_buf){0};
+    memcpy(batch->bytes.data, header, sizeof(*header));
+    return true;
+}
+
+void cn_log_put(struct cn_log *log, const struct cn_record_header *header, const void *body,
+                struct cn_buf *owner)
 {
     static const uint8_t padding[8];
     uint64_t record_size = cn_record_size(header->body_size);
     struct cn_log_batch *batch = log->filling;
-    cn_buf_append(&batch->bytes, header, sizeof(*header));
-    cn_buf_append(&batch->bytes, body, header->body_size);
+    if (!take_record(batch, header, owner)) {
+        cn_buf_append(&batch->bytes, header, sizeof(*header));
+        cn_buf_append(&batch->bytes, body, header->body_size);
+    }
     cn_buf_append(&batch->bytes, padding, record_size - sizeof(*header) - header->body_size);
     batch->last_lsn = header->lsn;
     log->pending += record_size;
@@ -249,7 +267,7 @@ int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t
     header.time_ms = log->last_time_ms;                                 /* R4 */
     header.flags = header.lsn == boundary + 1 ? CN_RECORD_BOUNDARY : 0; /* R9 */
     cn_record_seal_header(&header);
-    cn_log_put(log, &header, body);
+    cn_log_put(log, &header, body, entry->owner);
     bool wake = !log->flushing && log->filling->bytes.size == record_size;
     pthread_mutex_unlock(&log->lock);
     if (cn_log_is_driven(log))

@@ -94,7 +94,11 @@ struct cn_log_entry {
     const void *body;
     size_t size;
     uint64_t boundary; /* what cn_log_boundary() returned before the body was encoded */
+    /* NULL, or what has the body, behind CN_LOG_ROOM bytes for the log: a large one is taken rather
+     * than copied if nothing else waits to be written, and the buffer is then empty. */
+    struct cn_buf *owner;
 };
+#define CN_LOG_ROOM sizeof(struct cn_record_header)
 /* Appends one record; its LSN is durable once cn_log_durable() has reached it.
  * If a checkpoint has started since `boundary`, nothing is appended and -EAGAIN
  * returned, because the body lacks page images (R7); encode again. CN_EREADONLY:

@@ -302,7 +302,7 @@ static int feed_one(struct cn_log *log, const struct cn_record *record, struct c
     }
     if (rc < 0)
         return rc;
-    cn_log_put(log, &record->header, record->body);
+    cn_log_put(log, &record->header, record->body, NULL);
     log->last_time_ms = record->header.time_ms;
     if (record->header.flags & CN_RECORD_BOUNDARY)
         log->fed_boundary = record->header.lsn;

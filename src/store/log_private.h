@@ -107,7 +107,8 @@ int cn_log_refused(struct cn_log *log, struct cn_err *err);
 /* 1: a segment has a place for `size` bytes. 0: look again, the lock was given away. */
 int cn_log_place_try(struct cn_log *log, uint64_t size, struct cn_err *err);
 /* Takes in a record whose place is there. */
-void cn_log_put(struct cn_log *log, const struct cn_record_header *header, const void *body);
+void cn_log_put(struct cn_log *log, const struct cn_record_header *header, const void *body,
+                struct cn_buf *owner);
 /* Settles (L7), writes and publishes a batch that is no longer filled, and empties it. Gives the
  * lock away meanwhile. */
 int cn_log_batch_flush(struct cn_log *log, struct cn_log_batch *batch);

@@ -231,7 +231,8 @@ static int namespace_write(struct cn_store *store, uint32_t namespace_id, const 
     memcpy(bytes + sizeof(body), name, body.name_size);
     uint64_t lsn;
     int64_t time_ms;
-    struct cn_log_entry entry = {CN_RECORD_NAMESPACE, bytes, sizeof(body) + body.name_size, 0};
+    struct cn_log_entry entry = {
+        .kind = CN_RECORD_NAMESPACE, .body = bytes, .size = sizeof(body) + body.name_size};
     int rc;
     pthread_rwlock_rdlock(&store->images.commit_gate);
     do {

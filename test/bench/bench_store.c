@@ -439,6 +439,71 @@ static void bench_catalog(void)
     cn_free(dir);
 }
 
+/* ---- Memory of a large transaction ---- */
+
+/* The most that this process had in memory since peak_forget(). */
+static double peak_bytes(void)
+{
+    char line[128];
+    double kb = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof(line), status))
+        sscanf(line, "VmHWM: %lf", &kb);
+    if (status)
+        fclose(status);
+    return kb * 1024;
+}
+
+static double peak_forget(void)
+{
+    malloc_trim(0);
+    FILE *refs = fopen("/proc/self/clear_refs", "w");
+    if (!refs || fputs("5", refs) < 0 || fclose(refs) != 0)
+        die("clear_refs", "it cannot be written");
+    return peak_bytes();
+}
+
+/* Runs the SQL as one commit that changes `bytes` of pages. */
+static void transaction(struct cn_store *store, struct cn_database *db, const char *name,
+                        const char *sql, double bytes)
+{
+    uint64_t lsn;
+    double before = peak_forget();
+    MUST(cn_database_exec(db, sql, &err));
+    MUST(cn_database_commit(db, &lsn, &err));
+    MUST(cn_store_wait(store, lsn, &err));
+    figure(name, (peak_bytes() - before) / bytes, "x pages", "2");
+    MUST(cn_store_checkpoint(store, &err));
+}
+
+static void bench_transaction(void)
+{
+    enum { ROWS = 8000 }; /* a page each */
+    const double bytes = ROWS * 4096.0;
+    char *path = fresh_dir("transaction"), sql[512];
+    struct cn_disk *disk = disk_at(path);
+    struct cn_store *store = store_at(disk, NULL);
+    struct cn_database *db = make_object(store, 1);
+    snprintf(sql, sizeof(sql),
+             "CREATE TABLE large(id INTEGER PRIMARY KEY, number, bytes);"
+             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+             "INSERT INTO large SELECT i, 0, randomblob(3900) FROM n",
+             ROWS);
+    transaction(store, db, "transaction: new pages, random", sql, bytes);
+    transaction(store, db, "transaction: all of every page, random",
+                "UPDATE large SET bytes = randomblob(3900)", bytes);
+    transaction(store, db, "transaction: a number in every page",
+                "UPDATE large SET number = number + 1", bytes);
+    transaction(
+        store, db, "transaction: all of every page, text",
+        "UPDATE large SET bytes = replace(hex(zeroblob(195)), '00', 'a text of 20 letters')",
+        bytes);
+    cn_database_close(db);
+    cn_store_close(store);
+    cn_disk_system_free(disk);
+    cn_free(path);
+}
+
 int main(int argc, char **argv)
 {
     words = argv + 1;
@@ -456,6 +521,8 @@ int main(int argc, char **argv)
         bench_recovery();
     if (wanted("catalog"))
         bench_catalog();
+    if (wanted("transaction"))
+        bench_transaction();
     char *remove = cn_sprintf("rm -rf '%s'", root);
     int rc = system(remove);
     cn_free(remove);

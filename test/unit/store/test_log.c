@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "store/sink.h"
@@ -14,13 +15,13 @@
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
 
-static struct cn_log *log_open(struct cn_disk *disk, bool manual)
+static struct cn_log *log_open_for(struct cn_disk *disk, bool manual, uint64_t pending_max)
 {
     struct cn_log_config config = {
         .disk = disk,
         .clock = cn_clock_system(),
         .segment_size = 64 << 10,
-        .pending_max = 256 << 10,
+        .pending_max = pending_max,
         .live_max = 64 << 20,
         .manual = manual,
         .next_lsn = 1,
@@ -31,11 +32,17 @@ static struct cn_log *log_open(struct cn_disk *disk, bool manual)
     return log;
 }
 
+static struct cn_log *log_open(struct cn_disk *disk, bool manual)
+{
+    return log_open_for(disk, manual, 256 << 10);
+}
+
 static int append(struct cn_log *log, const void *body, size_t size, uint64_t *lsn,
                   struct cn_err *err)
 {
     int64_t time_ms;
-    struct cn_log_entry entry = {CN_RECORD_NAMESPACE, body, size, cn_log_boundary(log)};
+    struct cn_log_entry entry = {
+        .kind = CN_RECORD_NAMESPACE, .body = body, .size = size, .boundary = cn_log_boundary(log)};
     return cn_log_append(log, &entry, lsn, &time_ms, err);
 }
 
@@ -167,6 +174,77 @@ TEST(log, a_record_larger_than_a_segment_gets_one_of_its_own)
     }
 }
 
+/* Every byte of a body is the record's number. */
+static void on_filled(void *data, const struct cn_record *record)
+{
+    uint64_t *bytes = data;
+    const uint8_t *body = record->body;
+    for (uint32_t i = 0; i < record->header.body_size; i++)
+        CHECK(body[i] == record->header.lsn);
+    *bytes += record->header.body_size;
+}
+
+static int append_owned(struct cn_log *log, struct cn_buf *owner, size_t size, int number,
+                        uint64_t *lsn)
+{
+    int64_t time_ms;
+    cn_buf_clear(owner);
+    cn_buf_reserve(owner, CN_LOG_ROOM + size);
+    owner->size = CN_LOG_ROOM + size;
+    memset(owner->data + CN_LOG_ROOM, number, size);
+    struct cn_log_entry entry = {.kind = CN_RECORD_NAMESPACE,
+                                 .body = owner->data + CN_LOG_ROOM,
+                                 .size = size,
+                                 .boundary = cn_log_boundary(log),
+                                 .owner = owner};
+    return cn_log_append(log, &entry, lsn, &time_ms, NULL);
+}
+
+TEST(log, a_large_record_is_taken_only_if_nothing_waits_before_it)
+{
+    const size_t large = (1 << 20) + 3, small = 5000;
+    for (int manual = 0; manual < 2; manual++) {
+        struct cn_disk *disk = storetest_disk();
+        struct cn_log *log = log_open_for(disk, manual, 8 << 20);
+        struct cn_buf owner = {0};
+        uint64_t lsn, bytes = 0;
+        CHECK_INT(0, append_owned(log, &owner, large, 1, &lsn));
+        CHECK(owner.data == NULL);
+        CHECK_INT(0, append_owned(log, &owner, small, 2, &lsn));
+        CHECK(owner.data != NULL);
+        CHECK_INT(0, append_owned(log, &owner, large, 3, &lsn));
+        CHECK(!manual || owner.data != NULL); /* the flusher may have taken the others */
+        CHECK_INT(0, cn_log_wait(log, lsn, NULL));
+        CHECK_INT(0, append_owned(log, &owner, large, 4, &lsn));
+        CHECK(owner.data == NULL);
+        CHECK_INT(0, append_owned(log, &owner, small, 5, &lsn));
+        CHECK_INT(0, cn_log_wait(log, lsn, NULL));
+        cn_buf_fini(&owner);
+        cn_log_close(log);
+        CHECK_INT(5, read_all(disk, on_filled, &bytes));
+        CHECK_INT((long long)(3 * large + 2 * small), (long long)bytes);
+        cn_disk_system_free(disk);
+    }
+}
+
+TEST(log, an_append_that_is_refused_leaves_its_buffer)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_log *log = log_open(simdisk_disk(sim), true);
+    struct cn_buf owner = {0};
+    uint64_t lsn;
+    simdisk_set_fault(sim, &(struct simdisk_fault){.space_bytes = 200 << 10});
+    CHECK_INT(CN_EREADONLY, append_owned(log, &owner, 2 << 20, 1, &lsn));
+    CHECK_INT((long long)(CN_LOG_ROOM + (2 << 20)), (long long)owner.size);
+    simdisk_set_fault(sim, NULL);
+    CHECK_INT(0, append_owned(log, &owner, 2 << 20, 1, &lsn));
+    CHECK(owner.data == NULL);
+    cn_log_close(log);
+    uint64_t bytes = 0;
+    CHECK_INT(1, read_all(simdisk_disk(sim), on_filled, &bytes));
+    simdisk_free(sim);
+}
+
 TEST(log, an_append_encoded_before_a_checkpoint_began_is_sent_back)
 {
     struct cn_disk *disk = storetest_disk();
@@ -175,7 +253,8 @@ TEST(log, an_append_encoded_before_a_checkpoint_began_is_sent_back)
     int64_t time_ms;
     CHECK_INT(0, append(log, "x", 1, &lsn, NULL));
     CHECK_INT(1, cn_log_checkpoint_start(log));
-    struct cn_log_entry entry = {CN_RECORD_COMMIT, "y", 1, boundary};
+    struct cn_log_entry entry = {
+        .kind = CN_RECORD_COMMIT, .body = "y", .size = 1, .boundary = boundary};
     CHECK_INT(-EAGAIN, cn_log_append(log, &entry, &lsn, &time_ms, NULL));
     CHECK_INT(1, cn_log_appended(log));
     CHECK_INT(0, append(log, "y", 1, &lsn, NULL));

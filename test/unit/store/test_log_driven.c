@@ -38,7 +38,8 @@ static int append(struct cn_log *log, size_t size, uint64_t *lsn, struct cn_err 
 {
     static const uint8_t body[400 << 10] = {1, 2, 3};
     int64_t time_ms;
-    struct cn_log_entry entry = {CN_RECORD_NAMESPACE, body, size, cn_log_boundary(log)};
+    struct cn_log_entry entry = {
+        .kind = CN_RECORD_NAMESPACE, .body = body, .size = size, .boundary = cn_log_boundary(log)};
     return cn_log_append(log, &entry, lsn, &time_ms, err);
 }
 
