@@ -137,6 +137,7 @@ struct cn_lane {
     uint64_t collect_pause;    /* ticks until a lane that is not wholly quiet collects again */
     unsigned over_memory;      /* seconds above the watermark */
     unsigned memory_pause;     /* seconds until it is looked at again */
+    unsigned held_pause;       /* the same for what workers hold: relief.c */
     _Atomic bool relieving;    /* mail of cn_lane_relieve() is under way: relief.h */
     _Atomic bool reset_wanted; /* and the largest of the lane is to start anew */
     bool reset_put_off;        /* once, because slow readers were cut for it: relief.h R1 */

@@ -202,10 +202,16 @@ static void accuse(struct cn_lane *lane, const struct cn_js_memory *memory)
     }
 }
 
+/* Ticks to leave out after something that took so long, for it to take a hundredth of the time. */
+static unsigned pause_after(uint64_t began_ns)
+{
+    uint64_t pause = (uv_hrtime() - began_ns) / (INTERVAL_MS * 10000u);
+    return pause < 10 ? (unsigned)pause : 10;
+}
+
 static void watch_heap(struct cn_lane *lane)
 {
-    /* The engine counts by going through its heap: a large one is looked at less often, so that
-     * this takes a hundredth of the time at most. */
+    /* The engine counts by going through its heap: a large one is looked at less often. */
     if (lane->memory_pause) {
         lane->memory_pause--;
         return;
@@ -213,8 +219,7 @@ static void watch_heap(struct cn_lane *lane)
     struct cn_js_memory memory;
     uint64_t began = uv_hrtime();
     cn_js_vm_memory(lane->vm, &memory);
-    uint64_t pause = (uv_hrtime() - began) / (INTERVAL_MS * 10000u);
-    lane->memory_pause = lane->over_memory ? 0 : pause < 10 ? (unsigned)pause : 10;
+    lane->memory_pause = lane->over_memory ? 0 : pause_after(began);
     if (memory.heap_bytes > lane->options.heap_bytes_max) {
         cn_js_vm_collect(lane->vm);
         cn_js_vm_memory(lane->vm, &memory);
@@ -399,11 +404,23 @@ void cn_relief_step(struct cn_lane *lane)
     publish(lane);
 }
 
+/* What each worker holds, for the metrics. */
+static void count_held(struct cn_lane *lane)
+{
+    if (lane->held_pause) {
+        lane->held_pause--;
+        return;
+    }
+    uint64_t began = uv_hrtime();
+    (void)find_suspect(lane);
+    lane->held_pause = pause_after(began);
+}
+
 void cn_relief_tick(struct cn_lane *lane)
 {
     cn_loop_assert_owner(&lane->loop);
     watch_heap(lane);
-    (void)find_suspect(lane); /* what each worker holds, for the metrics */
+    count_held(lane);
     publish(lane);
 }
 

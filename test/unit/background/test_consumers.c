@@ -93,13 +93,16 @@ static const char *next_event(void)
     CHECK_STR("test", cn_json_text(json, "queue"));
     const char *body = (const char *)event->bytes + 4 + size;
     size_t used = 0;
-    for (const struct cn_json *each = cn_json_find(json, "messages")->first; each;
-         each = each->next) {
-        const struct cn_json *attempts = each->first->next->next; /* [id, sent, attempts, ...] */
+    const struct cn_json *each = cn_json_find(json, "numbers")->first;
+    while (each) { /* sent, attempts, type, size */
+        const struct cn_json *attempts = each->next, *length = attempts->next->next;
+        CHECK_INT(1, length->integer);
         text[used++] = *body++;
         text[used++] = (char)('0' + attempts->integer);
+        each = length->next;
     }
     text[used] = 0;
+    CHECK_INT(used / 2 * CN_QUEUE_ID_HEX, strlen(cn_json_text(json, "ids")));
     CHECK_INT((size_t)(body - (const char *)event->bytes), event->size);
     cn_json_free(json);
     return text;
