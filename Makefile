@@ -447,7 +447,8 @@ modules-asan: ## the first half; TEST=modules/hostile.test.mjs
 # collector stops other threads by signals, which the sanitizer delays: it collects on the lane's own thread here.
 modules-tsan: ## the second half; TEST=modules/flow.test.mjs
 	@$(MAKE) --no-print-directory $(JOBS) SAN=thread $(TSAN_SERVER)
-	@TSAN_OPTIONS="halt_on_error=1 report_signal_unsafe=0 suppressions=$(abspath test/lib/tsan.supp)" Malloc=1 JSC_useConcurrentGC=0 CAIRN=$(abspath $(TSAN_SERVER)) \
+	@$(CC) -shared -fPIC -O1 -o build/san-thread/closes.so test/lib/preload/closes.c
+	@LD_PRELOAD=$(abspath build/san-thread/closes.so) TSAN_OPTIONS="halt_on_error=1 report_signal_unsafe=0 suppressions=$(abspath test/lib/tsan.supp)" Malloc=1 JSC_useConcurrentGC=0 CAIRN=$(abspath $(TSAN_SERVER)) \
 	  timeout 1800 node --test --test-concurrency=2 --test-reporter=spec $(MODULES_SAN_TESTS) 2>&1 | tools/summary
 
 # Builds everything at once, then runs one kind of test after the other.
