@@ -27,8 +27,8 @@ void *cn_alloc(size_t size)
     return ptr;
 }
 
-/* The largest block that malloc() keeps for each thread, without a lock. calloc() of glibc 2.36 does
- * not look there, which makes a small block three times as dear, and the next free() too. */
+/* The largest block that malloc() keeps for each thread, without a lock. calloc() of glibc 2.36
+ * does not look there, which makes a small block three times as dear, and the next free() too. */
 #define CACHED_SIZE_MAX 1032
 
 void *cn_alloc_zero(size_t size)
