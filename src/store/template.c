@@ -56,9 +56,12 @@ static bool take_word(const char **at, size_t *left, const char *word)
     return true;
 }
 
-/* T1. A text that has the word in a name or a comment is run in the usual way. */
+/* T1. A text that has the word in a name or a comment is run in the usual way, and so is one that is
+ * longer than a page: its schema would not move (P2 of pool.h). */
 static bool is_definition(const char *sql, size_t size)
 {
+    if (size > CN_PAGE_SIZE)
+        return false;
     size_t left = size, space = cn_sql_skip_space(sql, size);
     const char *at = sql + space;
     left -= space;
@@ -216,7 +219,7 @@ static int undo(struct cn_database *db, struct cn_err *err)
     unsigned count = use->next;
     db->template = NULL; /* so that they are not stood for */
     cn_database_undo(db);
-    int rc = 0;
+    int rc = cn_database_connect(db, err); /* if it could not be undone, it is closed */
     for (unsigned i = 0; i < count && rc == 0; i++) {
         const struct text *text = &template->texts[i];
         struct cn_statement *statement;
@@ -321,7 +324,7 @@ void cn_template_ran(struct cn_database *db, struct cn_statement *statement, int
         return;
     use->candidate = NULL;
     if (use->of) {
-        if (++use->next == use->of->text_count) {
+        if (rc == 0 && ++use->next == use->of->text_count) {
             use->of->hits++;
             cn_pool_templated(db->pool);
             use_free(db);
