@@ -294,6 +294,15 @@ int cn_disk_sync_parent(struct cn_disk *disk, const char *path)
     return rc;
 }
 
+bool cn_disk_has(struct cn_disk *disk, const char *path)
+{
+    struct cn_disk_file *file;
+    if (cn_disk_open(disk, path, CN_DISK_READONLY, &file) < 0)
+        return false;
+    cn_disk_close(file);
+    return true;
+}
+
 int cn_disk_mkdirs(struct cn_disk *disk, const char *path)
 {
     /* Each name was synced before anything was made below it; only the last may not have been, if

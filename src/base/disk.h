@@ -167,6 +167,8 @@ int cn_disk_write_all(struct cn_disk_file *file, const void *bytes, size_t size,
 /* The same for several pieces; changes `parts` on the way. */
 int cn_disk_writev_all(struct cn_disk_file *file, struct iovec *parts, int part_count,
                        uint64_t offset);
+/* Whether a file can be opened. */
+bool cn_disk_has(struct cn_disk *disk, const char *path);
 /* Creates every missing folder of `path`; when it returns 0, all their names are synced. */
 int cn_disk_mkdirs(struct cn_disk *disk, const char *path);
 

@@ -54,22 +54,13 @@ static bool call_elsewhere(struct cn_object_lane *lane, struct cn_call *call)
     return true;
 }
 
-static bool file_exists(struct cn_disk *disk, const char *path)
-{
-    struct cn_disk_file *file;
-    if (cn_disk_open(disk, path, CN_DISK_READONLY, &file) < 0)
-        return false;
-    cn_disk_close(file);
-    return true;
-}
-
 int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err)
 {
-    if (cluster && file_exists(disk, "FORMAT"))
+    if (cluster && cn_disk_has(disk, "FORMAT"))
         return cn_err_set(err, CN_EINVALID,
                           "this is the data directory of a single server, which cannot become a "
                           "node of a cluster: give the node a directory of its own");
-    if (!cluster && file_exists(disk, "shards/DISK"))
+    if (!cluster && cn_disk_has(disk, "shards/DISK"))
         return cn_err_set(err, CN_EINVALID,
                           "this is the data directory of a node of a cluster, which has parts of "
                           "its state and no more: serve it with --cluster, or take another");

@@ -220,15 +220,6 @@ static void redo_fini(struct redo *redo)
 
 /* ---- One commit ---- */
 
-static bool file_exists(struct cn_disk *disk, const char *path)
-{
-    struct cn_disk_file *file;
-    if (cn_disk_open(disk, path, CN_DISK_READONLY, &file) < 0)
-        return false;
-    cn_disk_close(file);
-    return true;
-}
-
 /* The checksums go with a file that is set aside. One that an older version wrote and nothing in
  * the log has changed may have its trailer already: a crash came before it was renamed. */
 static int aside_seal(const struct object *object, struct cn_disk_file *file)
@@ -252,8 +243,8 @@ static int redo_reset(struct redo *redo, struct object *object, uint64_t lsn, st
     char path[CN_IMAGE_PATH_MAX], aside[CN_IMAGE_PATH_MAX];
     cn_image_path(&object->key, path);
     cn_image_aside_path(&object->key, lsn, aside);
-    bool done = file_exists(redo->disk, aside);
-    bool has_old = object->unwritten ? object->page_count > 0 : file_exists(redo->disk, path);
+    bool done = cn_disk_has(redo->disk, aside);
+    bool has_old = object->unwritten ? object->page_count > 0 : cn_disk_has(redo->disk, path);
     if (!done && has_old) {
         struct cn_disk_file *file;
         int rc;

@@ -64,15 +64,6 @@ struct cn_disk *cn_replica_disk_new(struct cn_replicas *replicas, uint32_t shard
     return cn_disk_sub_new(replicas->config.disk, path);
 }
 
-static bool file_exists(struct cn_disk *disk, const char *path)
-{
-    struct cn_disk_file *file;
-    if (cn_disk_open(disk, path, CN_DISK_READONLY, &file) < 0)
-        return false;
-    cn_disk_close(file);
-    return true;
-}
-
 int cn_replica_name(struct cn_disk *disk, uint32_t shard, struct cn_err *err)
 {
     char text[64];
@@ -699,13 +690,13 @@ static int folder_enter(struct cn_replicas *replicas, uint32_t shard, struct cn_
     struct cn_err own = {0};
     struct cn_disk *disk = cn_replica_disk_new(replicas, shard);
     int rc = 0;
-    if (file_exists(disk, name_path)) {
+    if (cn_disk_has(disk, name_path)) {
         rc = cn_replica_enter(replicas, shard, &replica, &own);
         if (rc == CN_ECORRUPT)
             rc = keep_damaged(disk, shard, &own, err);
         else if (rc < 0 && err)
             *err = own;
-    } else if (!file_exists(disk, damaged_path)) {
+    } else if (!cn_disk_has(disk, damaged_path)) {
         rc = cn_replica_remove(disk, err); /* P9 */
     }
     cn_disk_sub_free(disk);

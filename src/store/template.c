@@ -56,8 +56,8 @@ static bool take_word(const char **at, size_t *left, const char *word)
     return true;
 }
 
-/* T1. A text that has the word in a name or a comment is run in the usual way, and so is one that is
- * longer than a page: its schema would not move (P2 of pool.h). */
+/* T1. A text that has the word in a name or a comment is run in the usual way, and so is one that
+ * is longer than a page: its schema would not move (P2 of pool.h). */
 static bool is_definition(const char *sql, size_t size)
 {
     if (size > CN_PAGE_SIZE)
