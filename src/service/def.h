@@ -38,6 +38,7 @@ struct cn_metrics_sink;
 struct cn_metrics_sources;
 struct cn_service_config;
 struct cn_service_face;
+struct cn_service_wire;
 
 /* Numbers of a cache that a service keeps in memory, under one name for all of them. */
 struct cn_service_cache {
@@ -53,6 +54,8 @@ struct cn_service_def {
 
     const struct cn_class *class_;         /* of its objects */
     const char *operations[CN_OBJECT_OPS]; /* what call.op says, for metrics */
+    /* How its calls go to objects of other nodes (service/wire.h); NULL: they do not. */
+    const struct cn_service_wire *wire;
 
     const struct cn_service_config *config; /* server/service_config.h */
     const struct cn_js_natives *natives;    /* cn_NAME_natives, made of border.ts */

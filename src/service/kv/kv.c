@@ -10,6 +10,7 @@
 #include "object/node.h"
 #include "object/object.h"
 #include "service/kv/kvcache.h"
+#include "service/wire.h"
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
@@ -459,6 +460,39 @@ const struct cn_class cn_kv_class = {.create = create,
                                      .destroy = destroy,
                                      .limits = &limits};
 
+/* --- to other nodes: service/wire.h ---------------------------------------------------------- */
+
+#define NAMES_MAX (32u << 20) /* of a list's answer: keys and metadata of CN_KV_LIST_MAX fit well \
+                               */
+#define METADATA_MAX 4096     /* more than any face takes */
+
+static const struct cn_wire_field asked[] = {
+    CN_WIRE_BUF(1, struct cn_kv_call, key, CN_KV_KEY_MAX),
+    CN_WIRE_BUF(2, struct cn_kv_call, after, CN_KV_KEY_MAX),
+    CN_WIRE_UINT(3, struct cn_kv_call, limit, CN_KV_LIST_MAX),
+    CN_WIRE_BYTES(4, struct cn_kv_call, value, value_size, CN_KV_VALUE_MAX),
+    CN_WIRE_BUF(5, struct cn_kv_call, metadata, METADATA_MAX),
+    CN_WIRE_INT(6, struct cn_kv_call, expires_s),
+    CN_WIRE_BOOL(7, struct cn_kv_call, ttl),
+    CN_WIRE_END};
+
+static const struct cn_wire_field answered[] = {
+    CN_WIRE_BYTES(1, struct cn_kv_call, value, value_size, CN_KV_VALUE_MAX),
+    CN_WIRE_BUF(2, struct cn_kv_call, metadata, METADATA_MAX),
+    CN_WIRE_INT(3, struct cn_kv_call, expires_s),
+    CN_WIRE_BOOL(4, struct cn_kv_call, found),
+    CN_WIRE_BUF(5, struct cn_kv_call, names, NAMES_MAX),
+    CN_WIRE_BOOL(6, struct cn_kv_call, more),
+    CN_WIRE_END};
+
+static const struct cn_service_wire wire = {
+    .size = sizeof(struct cn_kv_call),
+    .ops = 1u << CN_KV_GET | 1u << CN_KV_PUT | 1u << CN_KV_DELETE | 1u << CN_KV_LIST,
+    .asked = asked,
+    .answered = answered,
+    .fini = call_fini,
+};
+
 /* --- the descriptor -------------------------------------------------------------------------- */
 
 const struct cn_service_def cn_service_kv = {
@@ -468,6 +502,7 @@ const struct cn_service_def cn_service_kv = {
     .page = "features/kv.md",
     .class_ = &cn_kv_class,
     .operations = {"get", "put", "delete", "list"},
+    .wire = &wire,
     .config = &cn_kv_config,
     .natives = &cn_kv_natives,
     .face = &cn_kv_face,
