@@ -404,9 +404,9 @@ test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server, every
 
 # A test that hangs is a failure, not a wait.
 INTEGRATION_SECONDS ?= 1800
-integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1
+integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1, CLUSTER=3: on as many nodes
 	@[ -n "$$(find test/integration/$(TEST) -name '*.test.mjs')" ] || { echo "TEST=$(TEST): no tests in test/integration/$(TEST)" >&2; exit 1; }
-	@export $(if $(SANDBOX),CAIRN_SANDBOX=1) CAIRN=$(abspath $(B)/cairn); timeout $(INTEGRATION_SECONDS) node --test --test-concurrency=3 \
+	@export $(if $(SANDBOX),CAIRN_SANDBOX=1) $(if $(CLUSTER),CAIRN_TEST_CLUSTER=$(CLUSTER)) CAIRN=$(abspath $(B)/cairn); timeout $(INTEGRATION_SECONDS) $(if $(CLUSTER),node test/cluster/server/engine.mjs) node --test --test-concurrency=3 \
 	  --test-reporter=spec --test-reporter-destination=stdout \
 	  --test-reporter=./test/integration/lib/failures.mjs --test-reporter-destination=$(B)/integration-failed.jsonl \
 	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary || node tools/again.mjs $(B)/integration-failed.jsonl

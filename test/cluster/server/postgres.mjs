@@ -41,7 +41,7 @@ export class Postgres {
 
   #configure(...lines) {
     appendFileSync(path.join(this.dir, "data/postgresql.conf"), [
-      "listen_addresses = ''", `unix_socket_directories = '${this.dir}'`, "max_connections = 100", "shared_buffers = 16MB", "wal_level = replica",
+      "listen_addresses = ''", `unix_socket_directories = '${this.dir}'`, "max_connections = 400", "shared_buffers = 16MB", "wal_level = replica",
       "max_wal_senders = 10", "hot_standby = on", "wal_keep_size = 64MB", "logging_collector = off", ...lines, "",
     ].join("\n"));
   }

@@ -9,7 +9,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { Server, cairn as binary, deployed, root } from "./server.mjs";
+import { Server, cairn as binary, clustered, deployed, root } from "./server.mjs";
 
 export { root };
 
@@ -64,12 +64,14 @@ export async function serve(t, dir, { command = "serve", args = [], env, project
     return server;
   }
   const listen = args.some((a) => a.startsWith("--listen")) || env?.CAIRN_LISTEN ? [] : ["--listen", "127.0.0.1:0"];
-  const child = spawn(executable, [command, ...projects, ...listen, ...args], {
-    cwd: dir,
-    env: environment(env),
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const server = new Server(child);
+  const start = (more = []) => spawn(executable, [command, ...projects, ...listen, ...args, ...more], { cwd: dir, env: environment(env), stdio: ["ignore", "pipe", "pipe"] });
+  if (clustered && command === "serve" && !args.includes("--data")) {
+    const { serveNodes } = await import("./clustered.mjs");
+    const server = await serveNodes(path.join(dir, ".cairn"), (name, more) => start(more));
+    t.after(() => server.kill());
+    return server;
+  }
+  const server = new Server(start());
   t.after(() => server.kill());
   await server.ready;
   return server;

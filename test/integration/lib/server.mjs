@@ -11,6 +11,8 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("../../..", import.meta.url));
 /** Whether wrangler deploys what serve() is asked for: `make test-wrangler`. */
 export const deployed = Boolean(process.env.CAIRN_TEST_DEPLOYED);
+/** Whether serve() starts a cluster: `make integration CLUSTER=3`. What is for one server alone (`cairn dev`) is started as ever. */
+export const clustered = Boolean(process.env.CAIRN_TEST_CLUSTER);
 export const cairn = process.env.CAIRN ?? path.join(root, "build/cairn");
 
 /** A directory that goes away when the test process ends. */
@@ -66,6 +68,7 @@ export function withoutTriggers(folder, changes = []) {
 export async function serve(projects, { args = [], lanes = process.env.CAIRN_TEST_LANES ?? "1", command = "serve", env = {}, data = tempDir() } = {}) {
   projects = [projects].flat();
   if (deployed) return (await import("../../wrangler/deployed.mjs")).serveDeployed(projects, { args, lanes, command, env, data });
+  if (clustered && command === "serve") return (await import("./clustered.mjs")).serveClustered(projects, { args, lanes, env, data });
   const argv = [command, ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), "--data", data, ...args];
   const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { CAIRN_ADMIN: "off", ...process.env, ...env } });
   const server = new Server(child, data);
@@ -96,7 +99,7 @@ export class Server {
     }));
     this.ready = this.until(/^cairn: ready on (http\S+)$/m).then((match) => {
       this.url = match[1];
-      this.port = Number(new URL(this.url).port);
+      this.port = Number(new URL(match[1]).port);
     });
   }
 
