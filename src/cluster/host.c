@@ -459,6 +459,8 @@ static void on_answer(void *data, const struct cn_engine_answer *answer,
             cn_host_tail_keep(&host->shards[item->shard], item->to - count, records, count);
     }
     cn_member_answer(&host->member, cn_host_clock_ms(), answer);
+    if (answer->kind == CN_ENGINE_LEAVE && host->member.state == CN_MEMBER_GONE)
+        atomic_store(&host->parted, true);
     if (answer->kind != CN_ENGINE_APPEND && answer->kind != CN_ENGINE_READ)
         publish_owners(host);
     if (answer->kind == CN_ENGINE_BEAT)
@@ -944,6 +946,11 @@ int cn_host_start(struct cn_host *host, struct cn_err *err)
     }
     cn_loop_take(&host->loop);
     return cn_err_errno(err, rc, "cannot start the thread of the cluster");
+}
+
+bool cn_host_has_parted(const struct cn_host *host)
+{
+    return atomic_load(&host->parted);
 }
 
 void cn_host_free(struct cn_host *host)

@@ -148,6 +148,8 @@ struct cn_host_front {
     void (*wake)(void *data);
 };
 
+#define CN_HOST_LIFE_JOINS (1u << 20)
+
 struct cn_host_config {
     const char *conninfo; /* of the engine; copied */
     const char *node;     /* its name: letters, digits, '-', '_', '.'; at most 63; copied */
@@ -155,14 +157,14 @@ struct cn_host_config {
     int listen_fd;        /* from cn_links_bind(); becomes the host's */
     const char *cluster;  /* G4: the id that this disk belongs to; NULL: none yet; copied */
     uint64_t disk;        /* C8 */
-    uint64_t life;        /* higher than any before; its low 20 bits are free for joins */
-    unsigned shard_count; /* of a cluster that this node makes; 0: 256 */
-    unsigned replicas;    /* the same; 0: 2 */
-    unsigned allow_flaws; /* C11 */
-    bool verified;        /* C5 */
-    unsigned workers;     /* threads; 0: 2 */
-    uint64_t queue_max;   /* H6, bytes of a shard; 0: 16 MiB */
-    uint64_t queue_total; /* and in total; 0: 128 MiB */
+    uint64_t life; /* higher than any before, by CN_HOST_LIFE_JOINS at the least: a join each */
+    unsigned shard_count;          /* of a cluster that this node makes; 0: 256 */
+    unsigned replicas;             /* the same; 0: 2 */
+    unsigned allow_flaws;          /* C11 */
+    bool verified;                 /* C5 */
+    unsigned workers;              /* threads; 0: 2 */
+    uint64_t queue_max;            /* H6, bytes of a shard; 0: 16 MiB */
+    uint64_t queue_total;          /* and in total; 0: 128 MiB */
     struct cn_member_config times; /* its *_ms fields alone; 0: the member's own */
     const struct cn_host_disk *disk_hands;
     const struct cn_host_front *front;
@@ -186,6 +188,8 @@ int cn_host_start(struct cn_host *host, struct cn_err *err);
 /* H8; left() follows. Any thread, also more than once. `hand_over` false: ends the session without
  * moving anything first. */
 void cn_host_leave(struct cn_host *host, bool hand_over);
+/* After left(): whether the engine knows that the session is over. */
+bool cn_host_has_parted(const struct cn_host *host);
 /* After left(), or if it was never started. Waits for its thread. */
 void cn_host_free(struct cn_host *host);
 

@@ -126,6 +126,7 @@ struct cn_host {
     atomic_int_least64_t lease_ms;
     atomic_uint_least64_t number, confirmed;
     atomic_bool confirm;
+    atomic_bool parted; /* LEAVE was answered */
     atomic_uint_least64_t dirty[CN_CLUSTER_SHARDS_MAX / 64];
 
     /* The workers. */

@@ -107,7 +107,8 @@ static int spawn(struct cn_bundler *bundler, char *const argv[],
     posix_spawnattr_init(&attributes);
     sigemptyset(&none);
     sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE); /* cairn ignores it */
+    sigaddset(&defaults, SIGPIPE); /* cairn ignores it, */
+    sigaddset(&defaults, SIGTERM); /* and this one outside of a sandbox */
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |

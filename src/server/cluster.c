@@ -30,6 +30,7 @@
 #include "server/address.h"
 #include "server/classes.h"
 #include "server/deploy_classes.h"
+#include "server/witness.h"
 
 enum {
     STOP_MS = 5000,   /* N5 */
@@ -73,8 +74,10 @@ struct cn_cluster {
     struct cn_engine_pg_info info;
     struct cn_host_front front;
     struct cn_ledger ledger;
-    uint64_t ledger_version; /* of the deploying thread */
-    int64_t twin_since_ms;   /* of the watch; 0: there is none */
+    uint64_t ledger_version;    /* of the deploying thread */
+    struct cn_witness *witness; /* borrowed, or NULL */
+    bool unwatched;             /* of the watch: its loss was told */
+    int64_t twin_since_ms;      /* of the watch; 0: there is none */
     pthread_t watch;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -294,6 +297,16 @@ static void look_for_twin(struct cn_cluster *cluster)
     }
 }
 
+/* N8 */
+static void look_for_witness(struct cn_cluster *cluster)
+{
+    if (!cluster->witness || cluster->unwatched || cn_witness_lives(cluster->witness))
+        return;
+    cluster->unwatched = true;
+    cn_warn("cluster: the process that would tell of this one's death has ended itself; if this "
+            "one is killed, others take over when it has been silent for long enough");
+}
+
 static void *watch_main(void *data)
 {
     struct cn_cluster *cluster = data;
@@ -301,6 +314,7 @@ static void *watch_main(void *data)
     while (!cluster->ending) {
         unlock(cluster);
         look_for_twin(cluster);
+        look_for_witness(cluster);
         lock(cluster);
         bool any = false;
         for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++)
@@ -487,6 +501,9 @@ static int host_joined(void *data, struct cn_host *host, const struct cn_engine_
     int rc = cn_cluster_disk_join(&cluster->disk, host, info, err);
     if (rc < 0)
         return rc;
+    if (cluster->witness)
+        cn_witness_tell(cluster->witness, cluster->disk.id,
+                        cluster->disk.life + CN_HOST_LIFE_JOINS - 1, info->cluster);
     lock(cluster);
     cluster->state = JOINED;
     pthread_cond_broadcast(&cluster->changed);
@@ -524,6 +541,13 @@ bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err)
         *err = cluster->why;
     unlock(cluster);
     return failed;
+}
+
+unsigned cn_cluster_allowed(const struct cn_cluster_options *options)
+{
+    return options->allow_async
+               ? CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC | CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES
+               : 0;
 }
 
 int cn_cluster_check(const struct cn_cluster_options *options, struct cn_err *err)
@@ -648,13 +672,12 @@ static struct cn_cluster *make(const struct cn_cluster_options *options)
     pthread_mutex_init(&cluster->lock, NULL);
     cluster->url = cn_strdup(options->url);
     cluster->node = cn_strdup(options->node);
+    cluster->witness = options->witness;
     cluster->book = (struct cn_book){.conninfo = cluster->url,
                                      .node = cluster->node,
                                      .shard_count = options->shard_count,
                                      .replicas = options->replicas};
-    if (options->allow_async)
-        cluster->book.allow_flaws =
-            CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC | CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES;
+    cluster->book.allow_flaws = cn_cluster_allowed(options);
     cluster->front = (struct cn_host_front){cluster,      front_serve, front_stop,
                                             front_resume, front_close, front_wake};
     cluster->ledger = (struct cn_ledger){cluster, ledger_fetch, ledger_keep, ledger_served};
@@ -723,6 +746,8 @@ void cn_cluster_leave(struct cn_cluster *cluster)
         (void)wait_ms(cluster, LOOK_MS);
     bool left = cluster->left;
     unlock(cluster);
+    if (left && cluster->witness && cn_host_has_parted(cluster->host))
+        cn_witness_left(cluster->witness);
     if (left)
         return;
     cn_error("cluster: this node could not leave in %d s and ends as it is; what was acknowledged "

@@ -40,6 +40,8 @@
  *     it.
  * N7  Until it serves, a node waits for the engine for as long as that is away, whatever it asks of
  *     it; afterwards what is asked for a deployment fails in time, and the last version serves on.
+ * N8  That the process ends without leaving is told to the engine by another one
+ * (server/witness.h).
  *
  * Threads:   open, close and free by the one that opens data directories; hooks as
  *            cluster/host.h says; the rest from any.
@@ -59,20 +61,24 @@ struct cn_err;
 struct cn_host;
 struct cn_ledger;
 struct cn_shards;
+struct cn_witness;
 
 /* Texts are borrowed for the time of the call that they are given to. */
 struct cn_cluster_options {
-    const char *url;      /* of the engine: postgresql://... */
-    const char *node;     /* its name */
-    const char *peer;     /* HOST:PORT where other nodes reach it; port 0: any */
-    unsigned shard_count; /* of a cluster that this node makes; 0: 256 */
-    unsigned replicas;    /* the same; 0: 2 */
-    bool allow_async;     /* the engine may lose what it has acknowledged */
-    struct cn_disk *disk; /* borrowed until it is freed: the data directory */
-    int64_t history_ms;   /* 0: the default */
+    const char *url;            /* of the engine: postgresql://... */
+    const char *node;           /* its name */
+    const char *peer;           /* HOST:PORT where other nodes reach it; port 0: any */
+    unsigned shard_count;       /* of a cluster that this node makes; 0: 256 */
+    unsigned replicas;          /* the same; 0: 2 */
+    bool allow_async;           /* the engine may lose what it has acknowledged */
+    struct cn_disk *disk;       /* borrowed until it is freed: the data directory */
+    struct cn_witness *witness; /* the same; NULL: there is none */
+    int64_t history_ms;         /* 0: the default */
     uint64_t history_bytes;
 };
 
+/* The flaws of an engine (cluster/engine.h) that are borne. */
+unsigned cn_cluster_allowed(const struct cn_cluster_options *options);
 /* Checks what can be checked without the engine. */
 int cn_cluster_check(const struct cn_cluster_options *options, struct cn_err *err);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -127,7 +128,8 @@ int cn_monitor_start(struct cn_monitor *monitor, const struct cn_monitor_builder
     if (pid == 0) {
         close(pair[0]);
         (void)prctl(PR_SET_NAME, "cairn-monitor", 0, 0, 0);
-        (void)setpgid(0, 0); /* Ctrl-C is for the server, which ends us */
+        (void)setpgid(0, 0);            /* Ctrl-C is for the server, which ends us, */
+        (void)signal(SIGTERM, SIG_IGN); /* and so is what a service manager sends to all */
         struct outside outside = {.fd = pair[1], .listener = -1, .builder = builder};
         run_outside(&outside);
         _exit(0);

@@ -31,6 +31,7 @@
 #include "server/serve.h"
 #include "server/systemd.h"
 #include "server/watch.h"
+#include "server/witness.h"
 #include "worker/taps.h"
 #include "service/cache/cache.h"
 #include "service/kv/kvcache.h"
@@ -58,6 +59,7 @@ struct settings {
     struct cn_v4 v4; /* deployments by upload */
     struct cn_taps taps;
     struct cn_cluster_options cluster; /* url NULL: a single server */
+    struct cn_witness witness;         /* of a node */
 };
 
 static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
@@ -210,6 +212,21 @@ static int choose_cluster(const struct cn_run_options *asked, const struct cn_co
         return cn_err_set(err, CN_EUNSUPPORTED,
                           "a server in a sandbox cannot be a node of a cluster yet");
     return cn_cluster_check(cluster, err);
+}
+
+/* While there is one thread. Without it a node serves all the same. */
+static void start_witness(struct settings *settings)
+{
+    struct cn_witness_options options = {.conninfo = settings->cluster.url,
+                                         .node = settings->cluster.node,
+                                         .allow_flaws = cn_cluster_allowed(&settings->cluster)};
+    struct cn_err err;
+    if (cn_witness_start(&settings->witness, &options, &err) < 0)
+        cn_warn("cluster: %s; if this node is killed, others take over when it has been silent for "
+                "long enough",
+                err.text);
+    else
+        settings->cluster.witness = &settings->witness;
 }
 
 /* It was made by somebody else, or opened up. */
@@ -386,6 +403,8 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     if (rc == 0 && !development &&
         (asked->sandbox || cn_deployer_settings(deployer)->config->server.sandbox))
         rc = cn_enter_sandbox(&settings->monitor, deployer, asked, err);
+    if (rc == 0 && settings->cluster.url)
+        start_witness(settings);
     if (rc == 0 && (cn_deployer_wants_node(deployer) || settings->cluster.url))
         rc = open_data(settings, asked->guest, deployer, err);
     if (rc == 0)
@@ -424,7 +443,7 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
 int cn_run(const struct cn_run_options *options, struct cn_err *err)
 {
     struct cn_deployer deployer = {0};
-    struct settings settings = {0};
+    struct settings settings = {.witness = {.fd = -1}};
     cn_v4_init(&settings.v4);
     cn_taps_init(&settings.taps);
     int rc = serve(options, &deployer, &settings, err);
@@ -437,6 +456,7 @@ int cn_run(const struct cn_run_options *options, struct cn_err *err)
     cn_v4_fini(&settings.v4);
     cn_taps_fini(&settings.taps);
     cn_data_close(&settings.data);
+    cn_witness_close(&settings.witness);
     cn_adminconf_fini(&settings.adminconf);
     cn_monitor_stop(&settings.monitor);
     cn_deployer_fini(&deployer);
