@@ -69,7 +69,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE modules-san modules-asan modules-tsan simulate simulate-planted service-example bench-against san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions instructions
+.PHONY: FORCE modules-san modules-asan modules-tsan simulate simulate-planted service-example bench-against bench-cluster san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions instructions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -510,8 +510,17 @@ bench: setup ## compare with workerd and with stock SQLite on this machine; BENC
 	@node test/bench/compiled.mjs
 	@node test/bench/services.mjs
 	@node test/bench/apps.mjs
+	@node test/bench/cluster.mjs
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_store)
 	@$(if $(BENCH_ONLY),,$(B)/bench/bench_analytics)
+	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs end $(BENCH_ROWS_FILE))
+
+# BENCH_ONLY=cluster-commit,... chooses parts: test/bench/cluster.mjs. It takes about six minutes.
+bench-cluster: export BENCH_ROWS := $(BENCH_ROWS_FILE)
+bench-cluster: setup-test ## a node of a cluster beside a single server and its PostgreSQL alone; BENCH_WRITE=1 writes the table into docs/cluster.md
+	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs begin $(BENCH_ROWS_FILE))
+	@$(MAKE) --no-print-directory $(B)/cairn $(B)/bench/bench_append
+	@node test/bench/cluster.mjs
 	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs end $(BENCH_ROWS_FILE))
 
 BASE ?= HEAD~1

@@ -129,9 +129,15 @@ const w :Workerd.Worker = (
   return new Server().start(command, port, probe, dir);
 }
 
-/** Runs wrk; { rate, requests, cpuPerRequest (of the server, in microseconds) }. */
+/** What wrk writes of a time, in milliseconds. */
+function milliseconds(text, pattern) {
+  const [, value, unit] = pattern.exec(text);
+  return Number(value) * { us: 1e-3, ms: 1, s: 1e3, m: 6e4 }[unit];
+}
+
+/** Runs wrk; { rate, requests, cpuPerRequest (of the server, in microseconds), p50, p99 (of the time to an answer, in milliseconds) }. */
 export async function wrk(server, target, { seconds = 4, connections = 32, lua, luaArgs = [], threads = 1 , mayRefuse = false } = {}) {
-  const args = [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, "--timeout", "10s"];
+  const args = [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, "--timeout", "10s", "--latency"];
   if (lua) args.push("-s", lua);
   const before = usage(server.pid);
   const { stdout } = await run("wrk", [...args, server.base + target, ...(luaArgs.length ? ["--", ...luaArgs.map(String)] : [])]);
@@ -143,6 +149,8 @@ export async function wrk(server, target, { seconds = 4, connections = 32, lua, 
     rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)[1]),
     requests,
     cpuPerRequest: ((after.cpu - before.cpu) * 1e6) / requests,
+    p50: milliseconds(stdout, /50%\s+([\d.]+)(us|ms|s|m)/),
+    p99: milliseconds(stdout, /99%\s+([\d.]+)(us|ms|s|m)/),
   };
 }
 

@@ -1,4 +1,4 @@
-// What `BENCH_WRITE=1 make bench` writes into README.md and docs/performance.md: the tables of one run, with its date, its
+// What `BENCH_WRITE=1 make bench` writes into README.md, docs/performance.md and docs/cluster.md: the tables of one run, with its date, its
 // machine and how busy that was, between two markers. What stands there belongs to the run that is named, all of it.
 //
 //     node test/bench/report.mjs begin ROWS    before the first part: looks at the machine, makes the file ROWS
@@ -6,7 +6,8 @@
 //     node test/bench/report.mjs end ROWS      replaces the blocks
 //
 // A row is { part, name, peer, cairn, ratio, goal, cost?, peerCost? }: medians as numbers, costs in microseconds of CPU time
-// per request; what was not measured is left out.
+// per request; what was not measured is left out. Those of the part "cluster" are of docs/cluster.md, and have their units with
+// them: { part, name, value, beside, goal }.
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -83,6 +84,11 @@ export function longBlock(machine, rows) {
   return [describe(machine), ...parts.filter(Boolean)].join("\n\n");
 }
 
+/** Nodes of a cluster, for docs/cluster.md. */
+export function clusterBlock(machine, rows) {
+  return `${describe(machine)}\n\n${table(["", "measured", "beside", "goal"], rows.map((row) => [row.name.trim(), row.value, row.beside, row.goal]))}`;
+}
+
 /** The few rows of README. */
 export function shortBlock(machine, rows) {
   const chosen = SHORT.map(([part, name, label]) => [label, rows.find((row) => row.part === part && row.name === name)]).filter(([, row]) => row !== undefined);
@@ -99,10 +105,12 @@ export function replaceBlock(text, block) {
   return `${text.slice(0, begin + BEGIN.length)}\n${block}\n${text.slice(end)}`;
 }
 
-/** Writes both files below `root` from the rows of a run; nothing was measured: nothing is written. */
+/** Writes the files below `root` that the rows of a run are of; nothing was measured: nothing is written. */
 export function writeReport(root, machine, rows) {
   if (rows.length === 0) throw new Error("nothing was measured");
-  const files = [["README.md", shortBlock(machine, rows)], ["docs/performance.md", longBlock(machine, rows)]];
+  const cluster = rows.filter((row) => row.part === "cluster"), files = [];
+  if (cluster.length < rows.length) files.push(["README.md", shortBlock(machine, rows)], ["docs/performance.md", longBlock(machine, rows)]);
+  if (cluster.length > 0) files.push(["docs/cluster.md", clusterBlock(machine, cluster)]);
   const texts = files.map(([name, block]) => {
     const file = path.join(root, name);
     try {
@@ -111,7 +119,8 @@ export function writeReport(root, machine, rows) {
       throw new Error(`${name}: ${error.message}`);
     }
   });
-  for (const [file, text] of texts) writeFileSync(file, text); // both or none
+  for (const [file, text] of texts) writeFileSync(file, text); // all or none
+  return files.map(([name]) => name);
 }
 
 export function readRows(file) {
@@ -128,7 +137,7 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
     console.log(describe(found));
   } else {
     const { machine: found, rows } = readRows(file);
-    writeReport(path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../.."), found, rows);
-    console.log(`README.md and docs/performance.md: ${rows.length} rows written`);
+    const files = writeReport(path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../.."), found, rows);
+    console.log(`${files.join(", ")}: ${rows.length} rows written`);
   }
 }

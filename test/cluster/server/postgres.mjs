@@ -18,11 +18,12 @@ const bin = versions.length ? `/usr/lib/postgresql/${versions.at(-1)}/bin` : nul
 export const absent = bin === null && "PostgreSQL is not installed (Debian package postgresql-15)";
 
 export class Postgres {
-  /** @param {string} standbys synchronous_standby_names; "": none is waited for */
-  static async make(t, standbys = "*") {
+  /** @param {string} standbys synchronous_standby_names; "": none is waited for
+   *  @param {string[]} lines of its configuration, besides */
+  static async make(t, standbys = "*", lines = []) {
     const server = new Postgres(t);
     await server.#run("initdb", "-D", "data", "-U", "cairn", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C");
-    server.#configure(`synchronous_standby_names = '${standbys}'`, "autovacuum = off");
+    server.#configure(`synchronous_standby_names = '${standbys}'`, "autovacuum = off", ...lines);
     return server.start();
   }
 
@@ -83,13 +84,13 @@ export class Postgres {
   }
 
   /** The first value of the first row; undefined if it did not work. */
-  async tryAsk(sql) {
-    const argv = ["-X", "-A", "-t", "-q", "-h", this.dir, "-U", "cairn", "-d", "postgres", "-c", `SET synchronous_commit = local; ${sql}`];
+  async tryAsk(sql, database = "postgres") {
+    const argv = ["-X", "-A", "-t", "-q", "-h", this.dir, "-U", "cairn", "-d", database, "-c", "SET synchronous_commit = local", "-c", sql];
     return exec("psql", argv, { timeout: 20_000 }).then(({ stdout }) => stdout.trim(), () => undefined);
   }
 
-  async ask(sql) {
-    const value = await this.tryAsk(sql);
+  async ask(sql, database) {
+    const value = await this.tryAsk(sql, database);
     if (value === undefined) throw new Error(`${sql}:\n${this.output}`);
     return value;
   }

@@ -1,4 +1,4 @@
-// The tables that BENCH_WRITE=1 make bench writes into README.md and docs/performance.md (test/bench/report.mjs).
+// The tables that BENCH_WRITE=1 make bench writes into README.md, docs/performance.md and docs/cluster.md (test/bench/report.mjs).
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -80,10 +80,20 @@ test("bench report: rows are kept only if asked for, and both files are written 
   assert.throws(() => writeReport(root, quiet, []), /nothing was measured/);
   writeReport(root, quiet, rows);
   assert.ok(read("README.md").includes("| hello world, req/s |") && read("docs/performance.md").includes("| hello |"));
+
+  // A run of the cluster alone leaves the other documents as they are.
+  const cluster = [{ part: "cluster", name: "  durable writes", value: "14,441/s", beside: "single server 25,514/s: 0.57 ×", goal: "≥ 0.5 ×: holds" }];
+  const kept = read("README.md") + read("docs/performance.md");
+  writeFileSync(path.join(root, "docs/cluster.md"), `${BEGIN}\n${END}\n`);
+  assert.deepEqual(writeReport(root, quiet, cluster), ["docs/cluster.md"]);
+  assert.ok(read("docs/cluster.md").includes("| durable writes | 14,441/s | single server 25,514/s: 0.57 × | ≥ 0.5 ×: holds |"));
+  assert.equal(read("README.md") + read("docs/performance.md"), kept);
+  assert.deepEqual(writeReport(root, quiet, [...rows, ...cluster]), ["README.md", "docs/performance.md", "docs/cluster.md"]);
+  assert.ok(!read("docs/performance.md").includes("durable writes"));
 });
 
-test("bench report: README and docs/performance.md have a block each", () => {
-  for (const name of ["README.md", "docs/performance.md"]) {
+test("bench report: README, docs/performance.md and docs/cluster.md have a block each", () => {
+  for (const name of ["README.md", "docs/performance.md", "docs/cluster.md"]) {
     assert.doesNotThrow(() => replaceBlock(readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8"), "new"), name);
   }
 });
