@@ -20,6 +20,7 @@ const PARTS = {
   "analytics/asql_run.c": "analytics/test_asql.c",
   "analytics/asql_value.c": "analytics/test_asql.c",
   "analytics/points_scan.c": "analytics/test_points.c",
+  "cluster/dial.c": "cluster/test_link.c",
   "cluster/engine_pg_call.c": "cluster/test_engine_pg.c",
   "cluster/engine_pg_schema.c": "cluster/test_engine_pg.c",
   "cluster/host_copy.c": "cluster/test_host.c",

@@ -136,22 +136,26 @@ void cn_frame_reader_fini(struct cn_frame_reader *reader)
 }
 
 /* F1. *size: of the body. */
-static bool take_head(const uint8_t *at, struct cn_frame *frame)
+static bool take_head(const uint8_t *at, bool pipe, struct cn_frame *frame)
 {
     frame->size = (size_t)get(&at, 4);
     uint32_t kind = (uint32_t)get(&at, 2), flags = (uint32_t)get(&at, 2);
     frame->channel = (uint32_t)get(&at, 4);
     frame->kind = (enum cn_frame_kind)kind;
-    return frame->size <= CN_FRAME_BODY_MAX && kind >= CN_FRAME_HELLO && kind < CN_FRAME_KINDS &&
-           !flags && !frame->channel;
+    bool known = kind >= CN_FRAME_HELLO && kind < CN_FRAME_KINDS;
+    if (pipe)
+        known = kind == CN_FRAME_BEAT || (kind >= CN_FRAME_PIPE && kind < CN_FRAME_PIPE_KINDS);
+    return frame->size <= CN_FRAME_BODY_MAX && !flags && (known || kind == CN_FRAME_PIPE) &&
+           (pipe || !frame->channel);
 }
 
 /* How many bytes of it are missing until it is known how large it is, or until it is whole. */
-static size_t lacks(const struct cn_buf *rest, struct cn_frame *frame, bool *good)
+static size_t lacks(const struct cn_frame_reader *reader, struct cn_frame *frame, bool *good)
 {
+    const struct cn_buf *rest = &reader->rest;
     if (rest->size < CN_FRAME_HEAD_SIZE)
         return CN_FRAME_HEAD_SIZE - rest->size;
-    *good = take_head(rest->data, frame);
+    *good = take_head(rest->data, reader->pipe, frame);
     frame->body = rest->data + CN_FRAME_HEAD_SIZE;
     return *good ? CN_FRAME_HEAD_SIZE + frame->size - rest->size : 0;
 }
@@ -163,7 +167,7 @@ int cn_frame_read(struct cn_frame_reader *reader, const uint8_t *bytes, size_t s
     struct cn_frame frame = {0};
     while (rest->size > 0) { /* of one that had begun before */
         bool good = true, headless = rest->size < CN_FRAME_HEAD_SIZE;
-        size_t want = lacks(rest, &frame, &good);
+        size_t want = lacks(reader, &frame, &good);
         size_t take = want < size ? want : size;
         cn_buf_append(rest, bytes, take); /* F2: what has come */
         bytes += take;
@@ -171,7 +175,7 @@ int cn_frame_read(struct cn_frame_reader *reader, const uint8_t *bytes, size_t s
         if (take < want)
             return 0;
         if (headless) {
-            (void)lacks(rest, &frame, &good);
+            (void)lacks(reader, &frame, &good);
             if (!good)
                 return CN_EPROTOCOL;
             if (frame.size > 0)
@@ -186,7 +190,7 @@ int cn_frame_read(struct cn_frame_reader *reader, const uint8_t *bytes, size_t s
             return 0;
     }
     while (size >= CN_FRAME_HEAD_SIZE) {
-        if (!take_head(bytes, &frame))
+        if (!take_head(bytes, reader->pipe, &frame))
             return CN_EPROTOCOL;
         if (size - CN_FRAME_HEAD_SIZE < frame.size)
             break;

@@ -6,7 +6,7 @@
  *     size      4   of the body, at most CN_FRAME_BODY_MAX
  *     kind      2   enum cn_frame_kind
  *     flags     2   0 in this version
- *     channel   4   0: of the host; others are for conversations to come
+ *     channel   4   of a pipe: which question or answer it belongs to; 0 elsewhere
  *     body      size bytes
  *
  * There is no checksum: a link is TLS, which has one. There is no version in a frame either: HELLO
@@ -40,7 +40,18 @@ enum cn_frame_kind {
     CN_FRAME_MESSAGE = 3, /* struct cn_member_message, and the records of a FEED */
     CN_FRAME_COPY = 4,    /* struct cn_frame_copy, and bytes of it */
     CN_FRAME_COPIED = 5,  /* struct cn_frame_copy: so much of it is on the disk there */
-    CN_FRAME_KINDS
+    CN_FRAME_KINDS,
+    /* Of pipes (cluster/pipe.h). The first of a connection that is to become one; only PIPE may
+     * come where a link is expected. */
+    CN_FRAME_PIPE = 32,      /* who asks, and whom */
+    CN_FRAME_WELCOME = 33,   /* the answer to it */
+    CN_FRAME_WHOLE = 34,     /* a message */
+    CN_FRAME_LARGE = 35,     /* 4 bytes: a message of this size is to be sent in pieces */
+    CN_FRAME_ROOM = 36,      /* nothing: go on with it */
+    CN_FRAME_PIECE = 37,     /* bytes of it */
+    CN_FRAME_CANCEL = 38,    /* nothing: the answer is not wanted any more */
+    CN_FRAME_CANCELLED = 39, /* nothing: and does not come */
+    CN_FRAME_PIPE_KINDS
 };
 
 struct cn_frame {
@@ -99,6 +110,7 @@ bool cn_frame_get_copy(const struct cn_frame *frame, struct cn_frame_copy *copy)
 
 struct cn_frame_reader {
     struct cn_buf rest; /* of a frame that is not whole */
+    bool pipe;          /* frames of a pipe come, and BEAT */
 };
 void cn_frame_reader_fini(struct cn_frame_reader *reader);
 /* Gives every frame that is whole now to `each`, in order, until it returns false (the link was

@@ -19,6 +19,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "cluster/host_private.h"
+#include "net/stream.h"
 #include "cluster/member_private.h"
 
 enum { BOOT_MS = 3000, BOOT_RETRY_MS = 200, WARN_MS = 10000 };
@@ -358,6 +359,8 @@ static void on_link_up(void *data, uint64_t disk);
 static void on_link_down(void *data, uint64_t disk, bool silent, const char *why);
 static void on_link_frame(void *data, uint64_t disk, const struct cn_frame *frame);
 static void on_link_room(void *data, uint64_t disk);
+static void on_link_pipe(void *data, struct cn_stream_moved *moved, const uint8_t *body,
+                         size_t size);
 
 static int open_links(struct cn_host *host, const struct cn_engine_pg_info *info,
                       struct cn_err *err)
@@ -366,7 +369,7 @@ static int open_links(struct cn_host *host, const struct cn_engine_pg_info *info
         .listen_fd = host->config.listen_fd,
         .disk = host->config.disk,
         .life = host->config.life,
-        .hooks = {host, on_link_up, on_link_down, on_link_frame, on_link_room}};
+        .hooks = {host, on_link_up, on_link_down, on_link_frame, on_link_room, on_link_pipe}};
     memcpy(config.cluster, info->cluster, sizeof(config.cluster));
     memcpy(config.key, info->secret, sizeof(config.key));
     int rc = cn_links_new(&host->loop, &config, &host->links, err);
@@ -515,6 +518,8 @@ static void on_link_down(void *data, uint64_t disk, bool silent, const char *why
     struct cn_host *host = data;
     struct cn_member_peer *peer = cn_member_peer_of_disk(&host->member, disk);
     cn_host_copy_link(host, disk, false);
+    if (silent && host->config.silent)
+        host->config.silent(host->config.data, disk);
     if (peer && silent)
         cn_member_silent(&host->member, cn_host_clock_ms(), peer->id); /* C10 */
     else if (peer)
@@ -525,6 +530,16 @@ static void on_link_down(void *data, uint64_t disk, bool silent, const char *why
 static void on_link_room(void *data, uint64_t disk)
 {
     cn_host_copy_link(data, disk, true);
+}
+
+static void on_link_pipe(void *data, struct cn_stream_moved *moved, const uint8_t *body,
+                         size_t size)
+{
+    const struct cn_host_config *config = &((struct cn_host *)data)->config;
+    if (config->pipe)
+        config->pipe(config->data, moved, body, size);
+    else
+        cn_stream_moved_drop(moved);
 }
 
 static void on_message(struct cn_host *host, const struct cn_frame *frame)

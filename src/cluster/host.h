@@ -81,6 +81,7 @@
 
 struct cn_buf;
 struct cn_host;
+struct cn_stream_moved;
 
 /* Gives a piece of a copy on; blocks while there is no room. Negative: the copy is given up. */
 typedef int (*cn_host_piece)(void *copy, const void *bytes, size_t size);
@@ -180,6 +181,11 @@ struct cn_host_config {
     void (*failed)(void *data, const struct cn_err *err);
     /* The session is over and every store is closed. Once; nothing is called after it. */
     void (*left)(void *data);
+    /* A pipe has come in (cluster/link.h); becomes the callee's. NULL: they are closed. */
+    void (*pipe)(void *data, struct cn_stream_moved *moved, const uint8_t *body, size_t size);
+    /* The node of this disk is silent: whatever waits for it waits in vain (C10). NULL: nobody is
+     * told. */
+    void (*silent)(void *data, uint64_t disk);
 };
 
 /* CN_EINVALID, CN_EUNSUPPORTED (no libpq). No thread yet. */

@@ -8,9 +8,7 @@
  * are remembered. */
 #include "cluster/link.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +18,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "cluster/dial.h"
 #include "net/server.h"
 #include "net/stream.h"
 #include "net/tls.h"
@@ -40,10 +39,8 @@ struct dial {
     struct cn_list link; /* of links->dials */
     struct cn_links *links;
     struct peer *peer;
-    uv_getaddrinfo_t lookup;
-    uv_connect_t connect;
-    uv_tcp_t tcp;
-    bool connecting, closing, dropped;
+    struct cn_dial *dial;
+    bool over;
 };
 
 struct peer {
@@ -172,11 +169,27 @@ static void conn_malformed(struct conn *conn, const char *what)
     conn_end(conn, false, what);
 }
 
+/* It is no link: others go on with it. Nothing follows PIPE before it is answered. */
+static void hand_over(struct conn *conn, const struct cn_frame *frame)
+{
+    const struct cn_links_hooks *hooks = &conn->links->config.hooks;
+    struct cn_stream_moved moved;
+    cn_stream_pause(conn->stream);
+    if (conn->dialed || !hooks->pipe || !cn_stream_move(conn->stream, &moved))
+        conn_malformed(conn, "its PIPE is not for us");
+    else
+        hooks->pipe(hooks->data, &moved, frame->body, frame->size);
+}
+
 /* L2. False: it was closed. */
 static bool conn_greet(struct conn *conn, const struct cn_frame *frame)
 {
     struct cn_links *links = conn->links;
     struct cn_frame_hello hello;
+    if (frame->kind == CN_FRAME_PIPE) {
+        hand_over(conn, frame);
+        return false;
+    }
     if (!cn_frame_get_hello(frame, &hello) || hello.version != CN_FRAME_VERSION ||
         memcmp(hello.cluster, links->config.cluster, CN_FRAME_CLUSTER_SIZE) != 0 ||
         hello.to != links->config.disk || !hello.disk || hello.disk == links->config.disk ||
@@ -216,7 +229,8 @@ static bool on_frame(void *data, const struct cn_frame *frame)
     conn->heard_ms = uv_now(links->loop);
     if (!conn->up)
         return conn_greet(conn, frame);
-    if (frame->kind == CN_FRAME_HELLO || (frame->kind == CN_FRAME_BEAT && frame->size)) {
+    if (frame->kind == CN_FRAME_HELLO || frame->kind == CN_FRAME_PIPE ||
+        (frame->kind == CN_FRAME_BEAT && frame->size)) {
         conn_malformed(conn, "it sent a frame that is none");
         return false;
     }
@@ -315,52 +329,46 @@ static void on_connection(uv_stream_t *listener, int status)
 
 /* --- whom we dial ----------------------------------------------------------------------------- */
 
-static void dial_free(struct dial *dial)
+static void on_dial_gone(void *data)
 {
+    struct dial *dial = data;
     struct cn_links *links = dial->links;
     cn_list_remove(&dial->link);
     cn_free(dial);
     end_if_empty(links);
 }
 
-static void on_dial_closed(uv_handle_t *handle)
+static void dial_over(struct dial *dial)
 {
-    dial_free(CN_CONTAINER_OF(handle, struct dial, tcp));
-}
-
-/* It is of no use any more: what libuv still does for it ends, and frees it. */
-static void dial_drop(struct dial *dial)
-{
-    if (dial->dropped)
-        return;
-    dial->dropped = true;
+    dial->over = true;
     dial->peer->dial = NULL;
     dial_later(dial->links, dial->peer);
-    if (!dial->connecting) {
-        (void)uv_cancel((uv_req_t *)&dial->lookup); /* its callback comes in any case */
-    } else if (!dial->closing) {
-        dial->closing = true;
-        uv_close((uv_handle_t *)&dial->tcp, on_dial_closed);
-    }
+}
+
+/* It is of no use any more. */
+static void dial_drop(struct dial *dial)
+{
+    if (dial->over)
+        return;
+    dial_over(dial);
+    cn_dial_drop(dial->dial);
 }
 
 /* The connected socket goes on as a stream. */
-static void dial_arrive(struct dial *dial)
+static void on_dialed(void *data, struct cn_stream_moved *moved)
 {
+    struct dial *dial = data;
     struct cn_links *links = dial->links;
     struct peer *peer = dial->peer;
-    uv_os_fd_t fd;
-    struct cn_stream_moved moved = {.fd = -1, .tls = cn_tls_new_keyed(links->tls)};
-    if (uv_fileno((uv_handle_t *)&dial->tcp, &fd) == 0)
-        moved.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (moved.fd < 0 || !moved.tls || peer->conn) {
-        if (moved.fd >= 0)
-            close(moved.fd);
-        cn_tls_free(moved.tls);
+    dial_over(dial);
+    if (!moved)
+        return;
+    if (peer->conn) {
+        cn_stream_moved_drop(moved);
         return;
     }
     struct conn *conn = conn_new(links, peer);
-    conn->stream = cn_stream_arrive(links->streams, &moved, &callbacks, conn);
+    conn->stream = cn_stream_arrive(links->streams, moved, &callbacks, conn);
     if (!conn->stream) {
         cn_free(conn);
         return;
@@ -371,83 +379,20 @@ static void dial_arrive(struct dial *dial)
     send_hello(conn, peer->disk);
 }
 
-static void on_connect(uv_connect_t *request, int status)
-{
-    struct dial *dial = CN_CONTAINER_OF(request, struct dial, connect);
-    if (dial->dropped)
-        return;                          /* on_dial_closed() comes */
-    (void)uv_tcp_nodelay(&dial->tcp, 1); /* as for those that are accepted */
-    if (status == 0)
-        dial_arrive(dial);
-    dial_drop(dial);
-}
-
-static void on_name(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
-{
-    struct dial *dial = CN_CONTAINER_OF(request, struct dial, lookup);
-    unsigned count = 0;
-    const struct addrinfo *chosen = list;
-    if (dial->dropped) {
-        uv_freeaddrinfo(list);
-        dial_free(dial);
-        return;
-    }
-    for (const struct addrinfo *at = list; at && status == 0; at = at->ai_next)
-        count++;
-    for (unsigned i = count ? dial->peer->turn++ % count : 0; i > 0; i--)
-        chosen = chosen->ai_next;
-    int rc = count ? uv_tcp_init(dial->links->loop, &dial->tcp) : UV_EAI_NONAME;
-    if (rc == 0) {
-        dial->connecting = true;
-        dial->peer->dial_at_ms = uv_now(dial->links->loop) + dial->links->config.greet_ms;
-        rc = uv_tcp_connect(&dial->connect, &dial->tcp, chosen->ai_addr, on_connect);
-    }
-    uv_freeaddrinfo(list);
-    if (rc < 0) {
-        bool connecting = dial->connecting;
-        dial_drop(dial);
-        if (!connecting)
-            dial_free(dial);
-    }
-}
-
-/* HOST:PORT, where an IPv6 address has brackets. */
-static bool split_address(const char *address, char *host, size_t host_size, const char **port)
-{
-    const char *colon = strrchr(address, ':');
-    size_t size = colon ? (size_t)(colon - address) : 0;
-    if (!size || !colon[1])
-        return false;
-    if (address[0] == '[' && address[size - 1] == ']' && size > 2) {
-        address++;
-        size -= 2;
-    }
-    if (size >= host_size)
-        return false;
-    memcpy(host, address, size);
-    host[size] = 0;
-    *port = colon + 1;
-    return true;
-}
-
 static void dial_begin(struct cn_links *links, struct peer *peer)
 {
-    char host[CN_LINK_ADDRESS_MAX + 1];
-    const char *port;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    if (!split_address(peer->address, host, sizeof(host), &port)) {
-        dial_later(links, peer);
-        return;
-    }
     struct dial *dial = CN_NEW(struct dial);
+    struct cn_dial_hooks hooks = {dial, on_dialed, on_dial_gone};
     dial->links = links;
     dial->peer = peer;
-    if (uv_getaddrinfo(links->loop, &dial->lookup, on_name, host, port, &hints) < 0) {
+    dial->dial = cn_dial_new(links->loop, peer->address, peer->turn++, links->tls, &hooks);
+    if (!dial->dial) {
         cn_free(dial);
         dial_later(links, peer);
         return;
     }
     peer->dial = dial;
+    peer->dial_at_ms = uv_now(links->loop) + links->config.greet_ms;
     cn_list_push_back(&links->dials, &dial->link);
 }
 
@@ -488,7 +433,7 @@ static void on_time(uv_timer_t *timer)
         struct peer *peer = &links->peers[i];
         if (dials(links, peer) && !peer->conn && !peer->dial && now >= peer->dial_at_ms)
             dial_begin(links, peer);
-        else if (peer->dial && peer->dial->connecting && now >= peer->dial_at_ms)
+        else if (peer->dial && now >= peer->dial_at_ms)
             dial_drop(peer->dial);
     }
 }

@@ -41,6 +41,7 @@
 
 struct cn_err;
 struct cn_links;
+struct cn_stream_moved;
 
 #define CN_LINKS_GREETING_MAX 64
 #define CN_LINKS_KEY_SIZE 32
@@ -57,6 +58,9 @@ struct cn_links_hooks {
     void (*frame)(void *data, uint64_t disk, const struct cn_frame *frame);
     /* Room again, after a send that was refused. */
     void (*room)(void *data, uint64_t disk);
+    /* A connection that has come in is to be a pipe (cluster/pipe.h): it becomes the callee's.
+     * `body` is that of its first frame, borrowed. NULL: such are closed. */
+    void (*pipe)(void *data, struct cn_stream_moved *moved, const uint8_t *body, size_t size);
 };
 
 /* Zero in a number means the default in brackets. */

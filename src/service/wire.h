@@ -10,11 +10,11 @@
  *     struct cn_NAME_call ── asked ────────────► struct cn_NAME_call ──► class->deliver
  *     the same struct    ◄── answered, err ───── its fields, or its failure
  *
- * A service says so in its descriptor (service/def.h, `wire`), in a file NAME_wire.c or beside its
- * class; service/kv/kv.c is an example. What a caller on another node must know:
+ * A service says so in its descriptor (service/def.h, `wire`); service/kv/kv.c is an example. What
+ * a caller on another node must know:
  *
  * R1  A call is carried out at most once by us. One that fails with CN_FAULT_RETRYABLE may have
- *     been carried out if its connection was lost; the text says which (remote/remote.h).
+ *     been carried out if its connection was lost; the text says which.
  * R2  Only fields of the tables travel: pointers to what a process has (a namespace, a function, a
  *     file) are made of numbers by CN_WIRE_OWN, whose `data` is the struct cn_node of the reader,
  *     or the operation is not in `ops`.

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of another node. The first byte is the size of the pieces. However the bytes are cut, what
- * is found must be the same; and what a body is taken for is inside of it. */
+/* Frames of another node. The first byte is the size of the pieces, its highest bit says whether
+ * they are those of a pipe. However the bytes are cut, what is found must be the same; and what a
+ * body is taken for is inside of it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "cluster/frame.h"
+#include "cluster/pipe.h"
 
 static void require(int condition)
 {
@@ -22,7 +24,9 @@ static bool each(void *data, const struct cn_frame *frame)
     struct cn_frame_copy copy;
     const uint8_t *records;
     size_t size;
-    require(frame->size <= CN_FRAME_BODY_MAX && frame->kind && frame->kind < CN_FRAME_KINDS);
+    require(frame->size <= CN_FRAME_BODY_MAX && frame->kind && frame->kind < CN_FRAME_PIPE_KINDS);
+    if (frame->kind == CN_FRAME_PIPE)
+        require(cn_pipe_hello_lane(frame->body, frame->size, 3) < 3);
     cn_buf_append_byte(log, (uint8_t)frame->kind);
     cn_buf_append(log, frame->body, frame->size);
     if (cn_frame_get_hello(frame, &hello)) {
@@ -45,9 +49,9 @@ static bool each(void *data, const struct cn_frame *frame)
     return true;
 }
 
-static int run(const uint8_t *data, size_t size, size_t piece, struct cn_buf *log)
+static int run(const uint8_t *data, size_t size, size_t piece, bool pipe, struct cn_buf *log)
 {
-    struct cn_frame_reader reader = {{0}};
+    struct cn_frame_reader reader = {.pipe = pipe};
     int rc = 0;
     for (size_t at = 0; at < size && rc == 0; at += piece)
         rc = cn_frame_read(&reader, data + at, size - at < piece ? size - at : piece, each, log);
@@ -61,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct cn_buf whole = {0}, pieces = {0};
     if (size < 1)
         return 0;
-    int rc = run(data + 1, size - 1, size, &whole);
-    require(rc == run(data + 1, size - 1, 1 + data[0], &pieces));
+    int rc = run(data + 1, size - 1, size, data[0] & 128, &whole);
+    require(rc == run(data + 1, size - 1, 1 + (data[0] & 127), data[0] & 128, &pieces));
     require(whole.size == pieces.size &&
             (!whole.size || !memcmp(whole.data, pieces.data, whole.size)));
     cn_buf_fini(&whole);

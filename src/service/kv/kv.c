@@ -462,9 +462,10 @@ const struct cn_class cn_kv_class = {.create = create,
 
 /* --- to other nodes: service/wire.h ---------------------------------------------------------- */
 
-#define NAMES_MAX (32u << 20) /* of a list's answer: keys and metadata of CN_KV_LIST_MAX fit well \
-                               */
-#define METADATA_MAX 4096     /* more than any face takes */
+#define NAMES_MAX                                                                             \
+    (32u << 20)           /* of a list's answer: keys and metadata of CN_KV_LIST_MAX fit well \
+                           */
+#define METADATA_MAX 4096 /* more than any face takes */
 
 static const struct cn_wire_field asked[] = {
     CN_WIRE_BUF(1, struct cn_kv_call, key, CN_KV_KEY_MAX),

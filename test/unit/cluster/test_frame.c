@@ -38,7 +38,7 @@ TEST(frame_read, finds_the_same_frames_however_the_bytes_are_cut)
     add(&stream, CN_FRAME_BEAT, NULL, 0);
     add(&stream, CN_FRAME_COPY, body, 1);
     for (size_t piece = 1; piece <= stream.size; piece++) {
-        struct cn_frame_reader reader = {{0}};
+        struct cn_frame_reader reader = {0};
         struct seen seen = {0};
         for (size_t at = 0; at < stream.size; at += piece) {
             size_t size = stream.size - at < piece ? stream.size - at : piece;
@@ -57,7 +57,7 @@ TEST(frame_read, finds_the_same_frames_however_the_bytes_are_cut)
 TEST(frame_read, stops_when_it_is_told_to)
 {
     struct cn_buf stream = {0};
-    struct cn_frame_reader reader = {{0}};
+    struct cn_frame_reader reader = {0};
     struct seen seen = {.stop_after = 2};
     for (int i = 0; i < 4; i++)
         add(&stream, CN_FRAME_COPY, "ab", 2);
@@ -72,7 +72,7 @@ TEST(frame_read, stops_when_it_is_told_to)
 static void check_malformed(const uint8_t head[CN_FRAME_HEAD_SIZE])
 {
     for (size_t piece = 1; piece <= CN_FRAME_HEAD_SIZE; piece++) {
-        struct cn_frame_reader reader = {{0}};
+        struct cn_frame_reader reader = {0};
         struct seen seen = {0};
         int rc = 0;
         for (size_t at = 0; at < CN_FRAME_HEAD_SIZE && rc == 0; at += piece) {
