@@ -388,6 +388,8 @@ stress-libraries: setup $(B)/cairn ## popular libraries at module level, shared 
 
 unit: $(UNIT_BINS) ## build and run the C unit tests
 	@TSAN_OPTIONS=suppressions=$(abspath test/lib/tsan.supp) LSAN_OPTIONS=suppressions=$(abspath test/lib/lsan.supp) tools/run-tests $(UNIT_BINS)
+	@CAIRN_TEST_WIRE=1 TSAN_OPTIONS=suppressions=$(abspath test/lib/tsan.supp) LSAN_OPTIONS=suppressions=$(abspath test/lib/lsan.supp) \
+	  tools/run-tests $(filter $(B)/unit/service/%,$(UNIT_BINS))
 
 # The real wrangler, of the version in test/wrangler/package-lock.json, which npm brings: commands, then the gallery, the applications and
 # the starters with their own tests on an empty server that gets them by it. KILLS=200: deployments that are killed. SHORT=1: part of `make test`.

@@ -10,8 +10,8 @@
  *     struct cn_NAME_call ── asked ────────────► struct cn_NAME_call ──► class->deliver
  *     the same struct    ◄── answered, err ───── its fields, or its failure
  *
- * A service says so in its descriptor (service/def.h, `wire`); service/kv/kv.c is an example. What
- * a caller on another node must know:
+ * A service says so in its descriptor (service/def.h, `wire`), beside its class or in a file of
+ * its own; service/kv/kv.c is an example. What a caller on another node must know:
  *
  * R1  A call is carried out at most once by us. One that fails with CN_FAULT_RETRYABLE may have
  *     been carried out if its connection was lost; the text says which.
@@ -20,7 +20,12 @@
  *     or the operation is not in `ops`.
  * R3  A field that is asked and answered is in both tables. What is answered replaces what was
  *     asked.
- * R4  What a peer sends may break what the class relies on: `check` refuses it. It is input.
+ * R4  What a peer sends may break what the class relies on: `check` refuses it. It is input. So is
+ *     an answer for who asked: `check_answer`.
+ * R5  What was only asked does not come back: `trim` lets go of it before the answer is written.
+ * R6  Every operation of a service whose descriptor has a name for it is in `ops`
+ *     (test/unit/service/test_wire.c); one that is not there fails where it is called, with a
+ *     sentence.
  *
  * Threads and ownership: service/service.h. */
 #ifndef CN_SERVICE_WIRE_H
@@ -31,6 +36,7 @@
 
 #include "base/wire.h"
 
+struct cn_node;
 struct cn_service_call;
 
 struct cn_service_wire {
@@ -41,6 +47,24 @@ struct cn_service_wire {
     void (*fini)(struct cn_service_call *call);
     /* R4; call.op is one of `ops`. NULL: the bounds of the tables are enough. */
     bool (*check)(const struct cn_service_call *call);
+    bool (*check_answer)(const struct cn_service_call *call); /* the same of what is answered */
+    void (*trim)(struct cn_service_call *call);               /* R5. NULL: there is nothing */
 };
+
+/* Whether the call's operation travels. */
+bool cn_service_wire_has(const struct cn_service_wire *wire, unsigned op);
+/* On the caller's node: appends what is asked. */
+void cn_service_wire_ask(const struct cn_service_wire *wire, const struct cn_service_call *call,
+                         struct cn_buf *out);
+/* On the owner's: fills a call of cn_service_call_init(). CN_EPROTOCOL (R4), CN_EVERSION, CN_ENOMEM
+ * as cn_wire_get(); cn_service_call_free() frees it, whatever the result. */
+int cn_service_wire_asked(const struct cn_service_wire *wire, struct cn_service_call *call,
+                          const uint8_t *bytes, size_t size, struct cn_node *node);
+/* Appends what was answered, once: it trims the call. */
+void cn_service_wire_answer(const struct cn_service_wire *wire, struct cn_service_call *call,
+                            struct cn_buf *out);
+/* On the caller's node again: what it asked with becomes what was answered. */
+int cn_service_wire_answered(const struct cn_service_wire *wire, struct cn_service_call *call,
+                             const uint8_t *bytes, size_t size, struct cn_node *node);
 
 #endif

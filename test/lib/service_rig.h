@@ -8,6 +8,9 @@
  *     cn_service_call_free(&call->base);
  *     service_rig_close(&rig);
  *
+ * With CAIRN_TEST_WIRE in the environment the calls of service_rig_call() go as they would to
+ * another node (service/wire.h): `make unit` runs the tests of services that way, too.
+ *
  * Time stands still unless rig.wall_ms is moved; opening the same disk again is a restart. */
 #ifndef CN_TEST_SERVICE_RIG_H
 #define CN_TEST_SERVICE_RIG_H

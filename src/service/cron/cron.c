@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "service/wire.h"
 #include "store/database.h"
 
 static const char *const schema[] = {
@@ -259,6 +260,41 @@ struct cn_cron_call *cn_cron_call_new(struct cn_namespace *ns, enum cn_cron_op o
     return call;
 }
 
+/* --- to other nodes: service/wire.h ---------------------------------------------------------- */
+
+#define EXPRESSION_MAX 1024
+#define TEXT_MAX (64u << 10)
+#define RUNS_MAX (16u << 20)
+
+static const struct cn_wire_field asked[] = {
+    CN_WIRE_TEXT(1, struct cn_cron_call, expression, EXPRESSION_MAX),
+    CN_WIRE_INT(2, struct cn_cron_call, scheduled_ms),
+    CN_WIRE_BOOL(3, struct cn_cron_call, manual),
+    CN_WIRE_INT(4, struct cn_cron_call, run),
+    CN_WIRE_TEXT(5, struct cn_cron_call, outcome, TEXT_MAX),
+    CN_WIRE_TEXT(6, struct cn_cron_call, message, TEXT_MAX),
+    CN_WIRE_END};
+
+static const struct cn_wire_field answered[] = {
+    CN_WIRE_INT(1, struct cn_cron_call, run), CN_WIRE_INT(2, struct cn_cron_call, last_ms),
+    CN_WIRE_BOOL(3, struct cn_cron_call, claimed),
+    CN_WIRE_BUF(4, struct cn_cron_call, runs, RUNS_MAX), CN_WIRE_END};
+
+static bool check(const struct cn_service_call *base)
+{
+    const struct cn_cron_call *call = (const struct cn_cron_call *)base;
+    return call->expression && (base->call.op != CN_CRON_FINISH || call->outcome);
+}
+
+static const struct cn_service_wire wire = {
+    .size = sizeof(struct cn_cron_call),
+    .ops = 1u << CN_CRON_OPEN | 1u << CN_CRON_CLAIM | 1u << CN_CRON_FINISH | 1u << CN_CRON_LIST,
+    .asked = asked,
+    .answered = answered,
+    .fini = fini,
+    .check = check,
+};
+
 /* --- the descriptor -------------------------------------------------------------------------- */
 
 const struct cn_service_def cn_service_cron = {
@@ -268,6 +304,7 @@ const struct cn_service_def cn_service_cron = {
     .page = "features/cron.md",
     .class_ = &cn_cron_class,
     .operations = {"open", "claim", "finish", "list"},
+    .wire = &wire,
     .config = &cn_cron_config,
     .routes = &cn_cron_routes,
     .command = &cn_cron_command,

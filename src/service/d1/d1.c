@@ -33,7 +33,7 @@ const struct cn_database_limits cn_d1_limits = {.value_size = 2000000, .sql_size
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-static void call_fini(struct cn_service_call *base)
+void cn_d1_call_fini(struct cn_service_call *base)
 {
     struct cn_d1_call *call = (struct cn_d1_call *)base;
     cn_buf_fini(&call->bytes);
@@ -41,12 +41,13 @@ static void call_fini(struct cn_service_call *base)
     cn_free(call->values);
     cn_buf_fini(&call->json);
     cn_buf_fini(&call->metas);
+    cn_free(call->bookmark);
 }
 
 struct cn_d1_call *cn_d1_call_new(struct cn_namespace *ns, enum cn_d1_format format)
 {
     struct cn_d1_call *call = CN_NEW(struct cn_d1_call);
-    cn_service_call_init(&call->base, ns, CN_D1_OBJECT, 0, call_fini);
+    cn_service_call_init(&call->base, ns, CN_D1_OBJECT, 0, cn_d1_call_fini);
     call->format = format;
     return call;
 }
@@ -237,6 +238,7 @@ const struct cn_service_def cn_service_d1 = {
     .page = "features/d1.md",
     .class_ = &cn_d1_class,
     .operations = {"query"},
+    .wire = &cn_d1_wire,
     .config = &cn_d1_config,
     .natives = &cn_d1_natives,
     .face = &cn_d1_face,

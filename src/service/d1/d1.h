@@ -11,6 +11,8 @@
  *
  * D1  Rows are JSON text, made where the query ran: they cost nothing to move between lanes, and
  *     JSON is what D1's values are (a BLOB is an array of numbers).
+ *     Databases may be on other nodes; what is asked of them is done by their owner, which also
+ *     makes the bookmarks of sessions: every session reads the last state.
  * D2  The instance's `job` is set exactly while a thread may touch the database. While it is,
  *     object->transactions keeps turns from committing, and `release` waits for the thread.
  *
@@ -63,13 +65,15 @@ struct cn_d1_call {
     uint64_t limit_ns;     /* of all queries together; 0: CN_D1_QUERY_NS */
     bool trusted;          /* an import: longer statements than a worker may send */
     atomic_bool cancelled; /* by the lane while a thread runs it: end soon */
-    bool plain; /* for people: objects {results, meta} and {count, meta} instead of arrays */
+    bool plain;      /* for people: objects {results, meta} and {count, meta} instead of arrays */
+    bool in_session; /* a bookmark is wanted */
     /* Answered: an array with the results of each query; nothing at all if those are rows as
      * objects and there is none, or nobody wants them (CN_D1_COUNT). Plain: with what they did as
      * well. Of a query that failed: {"error": text, "index": which}. */
     struct cn_buf json;
     /* Unless plain: struct cn_d1_meta of each query, or of all of CN_D1_COUNT. */
     struct cn_buf metas;
+    char *bookmark; /* owned; of a session, if another node answered; NULL: cn_d1_bookmark() */
 };
 
 /* What a query did. Numbers as JavaScript has them, which gets them as they are: as JSON they would
@@ -92,9 +96,11 @@ extern const struct cn_js_natives cn_d1_natives;
 extern const struct cn_service_face cn_d1_face;
 extern const struct cn_control_routes cn_d1_routes;
 extern const struct cn_command cn_d1_command;
+extern const struct cn_service_wire cn_d1_wire;
 extern const struct cn_database_limits cn_d1_limits;
 
 struct cn_d1_call *cn_d1_call_new(struct cn_namespace *ns, enum cn_d1_format format);
+void cn_d1_call_fini(struct cn_service_call *call); /* for cn_d1_wire */
 /* Adds a query without parameters, then parameters to it. Bytes are copied. */
 void cn_d1_call_query(struct cn_d1_call *call, const char *sql, size_t size);
 /* Another one with the SQL of the last. */
@@ -102,6 +108,9 @@ void cn_d1_call_again(struct cn_d1_call *call);
 struct cn_d1_value *cn_d1_call_value(struct cn_d1_call *call, enum cn_sql_type type);
 void cn_d1_call_bytes(struct cn_d1_call *call, enum cn_sql_type type, const void *bytes,
                       size_t size);
+
+/* Of the state that a call which was answered has seen. (d1_wire.c) */
+void cn_d1_bookmark(const struct cn_d1_call *call, char bookmark[CN_BOOKMARK_SIZE]);
 
 /* Runs the queries and fills in `json`; nothing is committed. CN_ETIMEOUT: the deadline
  * (cn_clock_mono_ns()) has passed; what was written is to be rolled back. A query that fails is

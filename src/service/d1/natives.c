@@ -8,8 +8,6 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "bindings/service_call.h"
-#include "object/node.h"
-#include "store/history.h"
 
 /* False if the value is of no type that can be bound. */
 static bool add_value(JSContextRef ctx, struct cn_d1_call *call, JSValueRef value,
@@ -102,18 +100,8 @@ static JSValueRef convert(JSContextRef ctx, struct cn_service_call *base)
 /* With the bookmark of this moment, when the answer is durable. */
 static JSValueRef convert_session(JSContextRef ctx, struct cn_service_call *base)
 {
-    struct cn_node *node = base->call.ns->node;
-    const struct cn_object_key *key = &base->call.key;
     char bookmark[CN_BOOKMARK_SIZE];
-    struct cn_shard *shard;
-    struct cn_err err;
-    if (cn_shards_hold(cn_node_shards(node), key, &shard, &err) == 0) {
-        cn_history_bookmark_now(shard->history, shard->store, key, 0, bookmark);
-        cn_shard_release(shard);
-    } else { /* it has moved since it answered: by the time alone */
-        struct cn_bookmark now = {.time_ms = cn_clock_wall_ms(cn_node_clock(node))};
-        cn_bookmark_format(&now, key, bookmark);
-    }
+    cn_d1_bookmark((struct cn_d1_call *)base, bookmark);
     return make_answer(ctx, (struct cn_d1_call *)base, bookmark);
 }
 
@@ -134,7 +122,7 @@ static JSValueRef native_d1_query(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "d1Query: bad arguments");
     }
     call->base.call.size = call->bytes.size;
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(4),
-                      JSValueToBoolean(ctx, cn_js_arg(3)) ? convert_session : convert);
+    call->in_session = JSValueToBoolean(ctx, cn_js_arg(3));
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(4), call->in_session ? convert_session : convert);
     return JSValueMakeUndefined(ctx);
 }

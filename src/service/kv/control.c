@@ -15,7 +15,6 @@
 #define METADATA_MAX 1024
 #define NAMESPACE_MAX 200
 #define TTL_MIN_S 60
-#define TIME_MAX_S 253402300799 /* the end of the year 9999 */
 
 /* PUT /api/kv/NS */
 static int make_namespace(struct cn_control_call *call, struct cn_err *err)
@@ -174,9 +173,9 @@ static int check_key(const struct cn_buf *key, struct cn_err *err)
 static int read_expiry(struct cn_control_call *call, struct cn_kv_call *request, struct cn_err *err)
 {
     int64_t at, ttl, now = cn_clock_wall_ms(cn_clock_system()) / 1000;
-    int rc = cn_control_param_number(call, "expiration", TIME_MAX_S, 0, &at, err);
+    int rc = cn_control_param_number(call, "expiration", CN_KV_TIME_MAX_S, 0, &at, err);
     if (rc == 0)
-        rc = cn_control_param_number(call, "expiration_ttl", TIME_MAX_S, 0, &ttl, err);
+        rc = cn_control_param_number(call, "expiration_ttl", CN_KV_TIME_MAX_S, 0, &ttl, err);
     if (rc < 0)
         return rc;
     if (cn_control_param(call, "expiration_ttl") && ttl < TTL_MIN_S)

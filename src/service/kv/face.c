@@ -16,7 +16,6 @@
 
 #define METADATA_BYTES_MAX 1024
 #define TTL_MIN_S 60
-#define TIME_MAX_S 253402300799
 
 static struct cn_kv_call *call_of(struct cn_service_call *base)
 {
@@ -178,7 +177,7 @@ static int read_expiration(struct cn_kv_call *call, const cairn_value *options, 
     if (!call->ttl && value < now_s + TTL_MIN_S)
         return bad_put(err, name, value,
                        "Expiration times must be at least 60 seconds in the future.");
-    if (value > TIME_MAX_S)
+    if (value > CN_KV_TIME_MAX_S)
         return bad_put(err, name, value, "Please specify seconds, not milliseconds.");
     call->expires_s = value;
     return 0;

@@ -462,10 +462,9 @@ const struct cn_class cn_kv_class = {.create = create,
 
 /* --- to other nodes: service/wire.h ---------------------------------------------------------- */
 
-#define NAMES_MAX                                                                             \
-    (32u << 20)           /* of a list's answer: keys and metadata of CN_KV_LIST_MAX fit well \
-                           */
-#define METADATA_MAX 4096 /* more than any face takes */
+/* Keys and metadata of CN_KV_LIST_MAX fit well; and more than any face takes. */
+#define NAMES_MAX (32u << 20)
+#define METADATA_MAX 4096
 
 static const struct cn_wire_field asked[] = {
     CN_WIRE_BUF(1, struct cn_kv_call, key, CN_KV_KEY_MAX),
@@ -486,12 +485,41 @@ static const struct cn_wire_field answered[] = {
     CN_WIRE_BOOL(6, struct cn_kv_call, more),
     CN_WIRE_END};
 
+/* Times are reckoned with. */
+static bool check(const struct cn_service_call *base)
+{
+    const struct cn_kv_call *call = (const struct cn_kv_call *)base;
+    return call->expires_s >= 0 && call->expires_s <= CN_KV_TIME_MAX_S &&
+           (base->call.op == CN_KV_LIST || call->key.size);
+}
+
+static bool check_answer(const struct cn_service_call *base)
+{
+    const struct cn_kv_call *call = (const struct cn_kv_call *)base;
+    return !call->found || (base->call.op == CN_KV_GET && call->value);
+}
+
+static void trim(struct cn_service_call *base)
+{
+    struct cn_kv_call *call = (struct cn_kv_call *)base;
+    if (base->call.op == CN_KV_GET)
+        return;
+    cn_free(call->value);
+    call->value = NULL;
+    call->value_size = 0;
+    call->expires_s = 0;
+    cn_buf_fini(&call->metadata);
+}
+
 static const struct cn_service_wire wire = {
     .size = sizeof(struct cn_kv_call),
     .ops = 1u << CN_KV_GET | 1u << CN_KV_PUT | 1u << CN_KV_DELETE | 1u << CN_KV_LIST,
     .asked = asked,
     .answered = answered,
     .fini = call_fini,
+    .check = check,
+    .check_answer = check_answer,
+    .trim = trim,
 };
 
 /* --- the descriptor -------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@
 #define CN_KV_VALUE_MAX (25u << 20)
 #define CN_KV_KEY_MAX 512
 #define CN_KV_LIST_MAX 1000
+#define CN_KV_TIME_MAX_S 253402300799 /* of an expiration: the year 9999 */
 
 enum cn_kv_op { CN_KV_GET, CN_KV_PUT, CN_KV_DELETE, CN_KV_LIST };
 

@@ -905,6 +905,7 @@ const struct cn_service_def cn_service_queue = {
     .page = "features/queues.md",
     .class_ = &cn_queue_class,
     .operations = {"send", "receive", "settle", "ack", "metrics", "purge", "configure"},
+    .wire = &cn_queue_wire,
     .config = &cn_queue_config,
     .natives = &cn_queue_natives,
     .face = &cn_queue_face,

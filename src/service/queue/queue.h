@@ -124,6 +124,7 @@ extern const struct cn_js_natives cn_queue_natives;
 extern const struct cn_service_face cn_queue_face;
 extern const struct cn_control_routes cn_queue_routes;
 extern const struct cn_command cn_queue_command;
+extern const struct cn_service_wire cn_queue_wire;
 void cn_queue_metrics(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources);
 
 /* Looking at messages without taking them, at the queue's database (queue_peek.c): first those that
@@ -146,6 +147,7 @@ void cn_queue_public_id(const struct cn_namespace *ns, int64_t origin,
                         char id[CN_QUEUE_ID_HEX + 1]);
 
 struct cn_queue_call *cn_queue_call_new(struct cn_namespace *ns, enum cn_queue_op op);
+void cn_queue_call_fini(struct cn_service_call *call); /* for cn_queue_wire */
 /* Adds a message to a send; the body is copied. */
 void cn_queue_add(struct cn_queue_call *call, const void *body, size_t size,
                   enum cn_queue_type type, int64_t delay_s);

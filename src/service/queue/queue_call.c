@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "service/queue/queue.h"
 
-static void fini(struct cn_service_call *base)
+void cn_queue_call_fini(struct cn_service_call *base)
 {
     struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
     cn_free(call->messages);
@@ -15,7 +15,7 @@ static void fini(struct cn_service_call *base)
 struct cn_queue_call *cn_queue_call_new(struct cn_namespace *ns, enum cn_queue_op op)
 {
     struct cn_queue_call *call = CN_NEW(struct cn_queue_call);
-    cn_service_call_init(&call->base, ns, "0", op, fini);
+    cn_service_call_init(&call->base, ns, "0", op, cn_queue_call_fini);
     cn_list_init(&call->link);
     call->paused = -1;
     call->retention_s = -1;

@@ -893,7 +893,7 @@ const struct cn_class cn_r2_class = {
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-static void fini(struct cn_service_call *base)
+void cn_r2_call_fini(struct cn_service_call *base)
 {
     struct cn_r2_call *call = CN_CONTAINER_OF(base, struct cn_r2_call, base);
     struct cn_buf *bufs[] = {&call->key,   &call->prefix, &call->delimiter,
@@ -911,7 +911,7 @@ static void fini(struct cn_service_call *base)
 struct cn_r2_call *cn_r2_call_new(struct cn_namespace *ns, enum cn_r2_op op)
 {
     struct cn_r2_call *call = CN_NEW(struct cn_r2_call);
-    cn_service_call_init(&call->base, ns, "0", op, fini);
+    cn_service_call_init(&call->base, ns, "0", op, cn_r2_call_fini);
     call->only_if.after_ms = call->only_if.before_ms = INT64_MIN;
     return call;
 }
@@ -929,6 +929,7 @@ const struct cn_service_def cn_service_r2 = {
     .operations = {"head", "get", "put", "delete", "list", "upload_create", "upload_part",
                    "upload_complete", "upload_abort", "upload_list", "upload_parts", "totals",
                    "announce", "forget"},
+    .wire = &cn_r2_wire,
     .config = &cn_r2_config,
     .natives = &cn_r2_natives,
     .face = &cn_r2_face,

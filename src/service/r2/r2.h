@@ -151,7 +151,9 @@ extern const struct cn_js_natives cn_r2_natives;
 extern const struct cn_service_face cn_r2_face;
 extern const struct cn_control_routes cn_r2_routes;
 extern const struct cn_command cn_r2_command;
+extern const struct cn_service_wire cn_r2_wire;
 
 struct cn_r2_call *cn_r2_call_new(struct cn_namespace *ns, enum cn_r2_op op);
+void cn_r2_call_fini(struct cn_service_call *call); /* for cn_r2_wire */
 
 #endif

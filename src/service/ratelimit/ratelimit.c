@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "service/wire.h"
 #include "store/database.h"
 
 static const char *const schema[] = {
@@ -287,6 +288,32 @@ struct cn_ratelimit_call *cn_ratelimit_call_new(struct cn_namespace *ns, const v
     return call;
 }
 
+/* --- to other nodes: service/wire.h ---------------------------------------------------------- */
+
+static const struct cn_wire_field asked[] = {
+    CN_WIRE_BUF(1, struct cn_ratelimit_call, key, 1 + CN_RATELIMIT_KEY_SIZE_MAX),
+    CN_WIRE_UINT(2, struct cn_ratelimit_call, limit, UINT64_MAX),
+    CN_WIRE_UINT(3, struct cn_ratelimit_call, period_s, UINT8_MAX), CN_WIRE_END};
+
+static const struct cn_wire_field answered[] = {CN_WIRE_BOOL(1, struct cn_ratelimit_call, success),
+                                                CN_WIRE_END};
+
+/* As cn_ratelimit_call_new() makes them. */
+static bool check(const struct cn_service_call *base)
+{
+    const struct cn_ratelimit_call *call = (const struct cn_ratelimit_call *)base;
+    return call->period_s && call->key.size && call->key.data[0] == call->period_s;
+}
+
+static const struct cn_service_wire wire = {
+    .size = sizeof(struct cn_ratelimit_call),
+    .ops = 1u << 0,
+    .asked = asked,
+    .answered = answered,
+    .fini = fini,
+    .check = check,
+};
+
 /* --- the descriptor -------------------------------------------------------------------------- */
 
 const struct cn_service_def cn_service_ratelimit = {
@@ -296,6 +323,7 @@ const struct cn_service_def cn_service_ratelimit = {
     .page = "features/rate-limiting.md",
     .class_ = &cn_ratelimit_class,
     .operations = {"limit"},
+    .wire = &wire,
     .config = &cn_ratelimit_config,
     .natives = &cn_ratelimit_natives,
 };

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of services from another node, and answers to them. The first byte says which service, the
+ * second which operation and way. What is taken is read as the class or the caller would, and is
+ * written as the same bytes, unless it had fields that are not known. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "object/node.h"
+#include "service/d1/d1.h"
+#include "service/queue/queue.h"
+#include "service/service.h"
+#include "service/wire.h"
+
+static struct cn_namespace ns = {.name = (char *)"$any/x"};
+static volatile unsigned sum;
+
+static void touch(const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    for (size_t i = 0; at && i < size; i++)
+        sum += at[i];
+}
+
+/* As d1_run.c does. */
+static void touch_d1(const struct cn_d1_call *call)
+{
+    for (size_t i = 0; i < call->query_count; i++) {
+        const struct cn_d1_query *query = &call->queries[i];
+        if (query->size)
+            touch(call->bytes.data + query->at, query->size);
+        if (query->count)
+            touch(&call->values[query->first], query->count * sizeof(*call->values));
+        if (i == 100)
+            break;
+    }
+}
+
+/* As queue.c and background/consumers.c do. */
+static void touch_queue(const struct cn_queue_call *call)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        if (call->messages[i].size)
+            touch(call->bodies.data + call->messages[i].offset, call->messages[i].size);
+        touch(call->messages[i].id, strlen(call->messages[i].id));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t count = 0;
+    const struct cn_service_def *wired[CN_SERVICE_MAX];
+    for (size_t i = 0; cn_service_table[i]; i++)
+        if (cn_service_table[i]->wire)
+            wired[count++] = cn_service_table[i];
+    if (size < 2)
+        return 0;
+    const struct cn_service_def *def = wired[data[0] % count];
+    const struct cn_service_wire *wire = def->wire;
+    bool is_answer = data[1] & 0x80;
+    struct cn_service_call *call = cn_alloc_zero(wire->size);
+    cn_service_call_init(call, &ns, "0", data[1] & 0x1f, wire->fini);
+    int rc = is_answer ? cn_service_wire_answered(wire, call, data + 2, size - 2, NULL)
+                       : cn_service_wire_asked(wire, call, data + 2, size - 2, NULL);
+    if (rc == 0 && def == &cn_service_d1)
+        touch_d1((struct cn_d1_call *)call);
+    if (rc == 0 && def == &cn_service_queue)
+        touch_queue((struct cn_queue_call *)call);
+    if (rc == 0 && !is_answer) {
+        struct cn_buf again = {0};
+        cn_service_wire_ask(wire, call, &again);
+        if (again.size > size - 2)
+            abort();
+        if (again.size == size - 2 && again.size && memcmp(again.data, data + 2, again.size) != 0)
+            abort();
+        cn_buf_fini(&again);
+    }
+    cn_service_call_free(call);
+    return 0;
+}
