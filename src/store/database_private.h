@@ -59,6 +59,7 @@ struct cn_database {
 
     struct cn_database_pool *pool;    /* borrowed; NULL: the connection is its own for good */
     struct cn_list resting_link;      /* pool->resting, while its connection may be taken away */
+    bool lost;                        /* its connection was taken away before (P4 of pool.h) */
     struct cn_sqlite_fresh fresh;     /* of the connection */
     struct cn_schema_page *schema;    /* owned; of the connection, NULL: not known (P2 of pool.h) */
     struct cn_sqlite_counts counts;   /* while it has none */

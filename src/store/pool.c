@@ -11,6 +11,8 @@
 
 /* How many are looked at for one that fits: schemas of a class that has changed differ. */
 enum { TRIES = 8 };
+/* From which part of those that are wanted on new databases take others' (P4). */
+enum { SOME_PART = 32 };
 
 struct cn_database_pool {
     struct cn_list resting;   /* of struct cn_database, the longest first */
@@ -162,6 +164,7 @@ static bool take(struct cn_database *db, struct cn_connection *connection)
     db->schema = NULL;
     db->connection = NULL;
     db->file = NULL;
+    db->lost = true;
     cn_pool_busy(db); /* it has nothing to give */
     return true;
 }
@@ -265,6 +268,13 @@ void cn_database_rest(struct cn_database *db)
     db->pool->resting_count++;
 }
 
+/* P2: all but the schema. */
+static bool is_alike(const struct cn_database *a, const struct cn_database *b)
+{
+    return cn_image_key(a->image)->namespace_id == cn_image_key(b->image)->namespace_id &&
+           memcmp(&a->limits, &b->limits, sizeof(a->limits)) == 0;
+}
+
 static bool fits(const struct cn_database *db, const struct cn_connection *connection,
                  const uint8_t *schema)
 {
@@ -287,6 +297,27 @@ static bool give_free(struct cn_database *db, const uint8_t *schema)
         pool->free_count--;
         give(db, connection);
         cn_free(connection);
+        return true;
+    }
+    return false;
+}
+
+/* P4 */
+static bool give_fitting(struct cn_database *db, const uint8_t *schema)
+{
+    struct cn_database_pool *pool = db->pool;
+    unsigned tries = 0;
+    if (db->lost || pool->count < pool->wanted / SOME_PART)
+        return false;
+    for (struct cn_list *link = pool->resting.next, *next; link != &pool->resting && tries < TRIES;
+         link = next, tries++) {
+        struct cn_database *other = CN_CONTAINER_OF(link, struct cn_database, resting_link);
+        struct cn_connection connection = {0};
+        next = link->next;
+        if (!is_alike(other, db) || !schema_learn(other) ||
+            !is_same_schema(other->schema->bytes, schema) || !take(other, &connection))
+            continue;
+        give(db, &connection);
         return true;
     }
     return false;
@@ -318,7 +349,8 @@ static bool give_resting(struct cn_database *db, const uint8_t *schema)
 
 bool cn_pool_give(struct cn_database *db, const uint8_t *first_page)
 {
-    return give_free(db, first_page) || give_resting(db, first_page);
+    return give_free(db, first_page) || give_fitting(db, first_page) ||
+           give_resting(db, first_page);
 }
 
 void cn_pool_templated(struct cn_database_pool *pool)

@@ -22,6 +22,10 @@
  *     What the page was is remembered with the connection, and right as long as the schema's cookie
  *     is the same: SQLite raises it with every change, and scripts cannot set it.
  * P3  It carries nothing along: all pages are forgotten, bindings of statements are cleared.
+ * P4  A database that has just been opened does not know whether it is used again. So while there
+ *     are some connections, fewer than are wanted, it takes that of another which rests and fits;
+ * none is closed for it. One whose connection was taken is at work again and again, and has one of
+ *     its own if there is room.
  *
  * Threads:   one: the lane's. Databases that other threads use have no pool.
  * Ownership: the lane's; its databases are closed before it is freed. */
@@ -32,7 +36,8 @@
 struct cn_database;
 struct cn_database_pool;
 
-/* `wanted` connections: fewer, and nobody's is taken. A quarter of them may be without database. */
+/* `wanted` connections: fewer, and nobody's is taken but by P4. A quarter of them may be without
+ * database. */
 struct cn_database_pool *cn_database_pool_new(unsigned wanted);
 void cn_database_pool_free(struct cn_database_pool *pool); /* NULL is fine */
 /* Closes connections that no database has. */

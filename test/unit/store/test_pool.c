@@ -413,6 +413,40 @@ TEST(pool, a_cursor_or_a_transaction_keeps_its_connection)
     side_close(&side);
 }
 
+/* P4: opened, used and at rest, one after the other. */
+TEST(pool, databases_that_are_used_once_share_few_connections)
+{
+    struct side side;
+    struct cn_database_pool_stats stats;
+    side_open(&side, 64); /* some: two */
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        run(&side, i, "CREATE TABLE t(a)");
+        run(&side, i, "INSERT INTO t VALUES(1)");
+        commit(&side, i);
+    }
+    for (unsigned i = 0; i < COUNT; i += 2) { /* from disk, as after a start */
+        cn_database_close(side.db[i]);
+        side.db[i] = NULL;
+    }
+    cn_database_pool_trim(side.pool);
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        side_database(&side, i);
+        CHECK_INT(1, storetest_int(side.db[i], "SELECT count(*) FROM t"));
+        cn_database_rest(side.db[i]);
+    }
+    cn_database_pool_stats(side.pool, &stats);
+    CHECK_INT(2, stats.connections);
+    /* Those that come again are given their own; nobody's is taken for that. */
+    for (unsigned round = 0; round < 3; round++)
+        for (unsigned i = 0; i < COUNT; i += 2) {
+            CHECK_INT(1, storetest_int(side.db[i], "SELECT count(*) FROM t"));
+            cn_database_rest(side.db[i]);
+        }
+    cn_database_pool_stats(side.pool, &stats);
+    CHECK_INT(COUNT / 2, stats.connections);
+    side_close(&side);
+}
+
 TEST(pool, connections_of_closed_databases_are_used_again_and_can_be_given_back)
 {
     struct side side;
