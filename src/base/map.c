@@ -34,7 +34,6 @@ uint64_t cn_hash_bytes(uint64_t seed, const void *bytes, size_t size)
 void cn_map_init(struct cn_map *map)
 {
     *map = (struct cn_map){0};
-    cn_rand_secure(&map->seed, sizeof(map->seed));
 }
 
 void cn_map_fini(struct cn_map *map)
@@ -71,6 +70,8 @@ static struct cn_map_entry *slot_for(const struct cn_map *map, uint32_t hash, co
 static void grow(struct cn_map *map)
 {
     struct cn_map old = *map;
+    if (!old.capacity) /* most tables stay empty: the kernel is asked with the first entry */
+        cn_rand_secure(&map->seed, sizeof(map->seed));
     map->capacity = old.capacity ? old.capacity * 2 : 8;
     map->slots = cn_alloc_zero(map->capacity * sizeof(*map->slots));
     for (size_t i = 0; i < old.capacity; i++) {

@@ -202,11 +202,21 @@ static void accuse(struct cn_lane *lane, const struct cn_js_memory *memory)
     }
 }
 
-/* Ticks to leave out after something that took so long, for it to take a hundredth of the time. */
-static unsigned pause_after(uint64_t began_ns)
+/* Ticks to leave out after something that took so long, for it to take `part` thousandths of the
+ * time. */
+static unsigned pause_after(uint64_t began_ns, unsigned part)
 {
-    uint64_t pause = (uv_hrtime() - began_ns) / (INTERVAL_MS * 10000u);
+    uint64_t pause = (uv_hrtime() - began_ns) / ((uint64_t)INTERVAL_MS * 1000 * part);
     return pause < 10 ? (unsigned)pause : 10;
+}
+
+/* Requests wait while the heap is looked at. Where turns look at its size themselves
+ * (cn_relief_turn()) and there is room, that is done less often. */
+static unsigned look_part(const struct cn_lane *lane)
+{
+    bool calm =
+        cn_js_alloc_on() && cn_js_alloc_bytes_of(lane->alloc) < lane->options.heap_bytes_max / 2;
+    return calm ? 1 : 10;
 }
 
 static void watch_heap(struct cn_lane *lane)
@@ -219,7 +229,7 @@ static void watch_heap(struct cn_lane *lane)
     struct cn_js_memory memory;
     uint64_t began = uv_hrtime();
     cn_js_vm_memory(lane->vm, &memory);
-    lane->memory_pause = lane->over_memory ? 0 : pause_after(began);
+    lane->memory_pause = lane->over_memory ? 0 : pause_after(began, look_part(lane));
     if (memory.heap_bytes > lane->options.heap_bytes_max) {
         cn_js_vm_collect(lane->vm);
         cn_js_vm_memory(lane->vm, &memory);
@@ -413,7 +423,7 @@ static void count_held(struct cn_lane *lane)
     }
     uint64_t began = uv_hrtime();
     (void)find_suspect(lane);
-    lane->held_pause = pause_after(began);
+    lane->held_pause = pause_after(began, 10);
 }
 
 void cn_relief_tick(struct cn_lane *lane)
