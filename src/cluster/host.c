@@ -47,8 +47,8 @@ static bool lease_is_valid(struct cn_host *host)
 
 bool cn_host_may_take(struct cn_host *host, uint32_t index)
 {
-    return atomic_load(&host->shards[index].gate) &&
-           (host->config.verified || lease_is_valid(host));
+    /* Also with verified reads: what cannot be confirmed now is not taken. */
+    return atomic_load(&host->shards[index].gate) && lease_is_valid(host);
 }
 
 bool cn_host_may_leave(struct cn_host *host, uint32_t index)

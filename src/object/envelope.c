@@ -116,6 +116,8 @@ static void on_gate(struct cn_output *output, const struct cn_err *err)
         if (err && !envelope->err.code) {
             envelope->err = *err;
             envelope->faults = CN_FAULT_RESET;
+            if (err->code == CN_ECLOSED)
+                envelope->faults |= CN_FAULT_RETRYABLE; /* S2: another node may answer */
         }
         go_back(envelope);
     } else if (err) {

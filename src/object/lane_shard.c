@@ -154,7 +154,7 @@ static void end_objects(struct cn_lane_shard *own)
     while ((object = first_alive(own))) {
         if (object->state == CN_OBJECT_SUSPENDED)
             object->holds--; /* its visitor's, who will find it gone */
-        cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ECLOSED, "%s", CN_SHARD_AWAY);
+        cn_object_reset(object, CN_FAULT_RETRYABLE, CN_ECLOSED, "%s", CN_SHARD_CUT);
     }
     /* S6: those that were broken before as well. */
     CN_LIST_FOREACH(&own->objects, node)
@@ -191,7 +191,7 @@ static void let_go(struct cn_lane_shard *own)
     if (!own->store)
         return;
     struct cn_err err;
-    (void)cn_err_set(&err, CN_ECLOSED, "%s", CN_SHARD_AWAY);
+    (void)cn_err_set(&err, CN_ECLOSED, "%s", CN_SHARD_CUT);
     end_objects(own);
     cn_object_lane_fail_held(lane, own, &err);
     cn_object_socket_let_go(own);

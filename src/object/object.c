@@ -249,7 +249,7 @@ void cn_object_output(struct cn_object *object, struct cn_output *output,
         return;
     }
     if (object->cut) { /* S6 of shard.h */
-        static const struct cn_err away = {CN_ECLOSED, CN_SHARD_AWAY};
+        static const struct cn_err away = {CN_ECLOSED, CN_SHARD_CUT};
         output->send(output, &away);
         return;
     }

@@ -85,6 +85,9 @@ struct cn_shards;
 #define CN_SHARD_COUNT_MAX 65536
 /* What a caller is told. */
 #define CN_SHARD_AWAY "this node does not answer for the object at the moment; try again"
+/* The same of a call that had begun, or may have. */
+#define CN_SHARD_CUT CN_SHARD_AWAY CN_SHARD_UNKNOWN
+#define CN_SHARD_UNKNOWN " (the call was under way: whether it was carried out is not known)"
 /* In such a text: behind it are the name and the address of the node that does, then ')'. */
 #define CN_SHARD_OWNER "cairn-owner: "
 

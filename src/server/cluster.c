@@ -4,7 +4,7 @@
  *
  * One lock guards the state, the caches and what is known of each shard. It is never held while a
  * function of the host, the shards or the book is called. A thread of its own (the *watch*) does
- * what has a time or may block: N5. */
+ * what has a time or may block: N5, N9. */
 #include "server/cluster.h"
 
 #include <inttypes.h>
@@ -36,6 +36,7 @@ enum {
     STOP_MS = 5000,   /* N5 */
     SILENT_MS = 4500, /* N2: longer than a live session is silent */
     LOOK_MS = 500,
+    LOST_MS = 10000,  /* N9: longer than most engines take for a fail-over */
     LEAVE_MS = 40000, /* more than the member's own limit, and the closing of stores */
 };
 
@@ -47,7 +48,7 @@ enum state { BOOTING, JOINED, FAILED, LEFT };
 enum spot_state {
     SERVED,   /* or not here at all */
     STOPPING, /* until its time is over */
-    FORCING,  /* N5: it is being closed in the place of being stopped */
+    FORCING,  /* N5, N9: it is being closed in the place of being stopped, or served */
     FORCED,   /* it is closed */
     REOPENING /* and is to be opened again */
 };
@@ -57,6 +58,8 @@ struct spot {
     enum spot_state state;
     uint64_t ticket;
     int64_t stop_by_ms;
+    bool open;                        /* between serve() and close() */
+    bool silenced;                    /* N9: FORCING or FORCED, and nobody has asked it to stop */
     bool closing, stopping, resuming; /* what was wanted while that could not be done */
 };
 
@@ -78,6 +81,7 @@ struct cn_cluster {
     struct cn_witness *witness; /* borrowed, or NULL */
     bool unwatched;             /* of the watch: its loss was told */
     int64_t twin_since_ms;      /* of the watch; 0: there is none */
+    int64_t lease_seen_ms;      /* of the watch */
     pthread_t watch;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
@@ -122,8 +126,12 @@ static int front_serve(void *data, uint32_t shard, struct cn_err *err)
     struct cn_cluster *cluster = data;
     struct cn_store *store = cn_cluster_disk_store(&cluster->disk, shard);
     CN_ASSERT(store);
-    return cn_shards_open(cluster->shards, shard, store,
-                          cn_cluster_disk_history(&cluster->disk, shard), NULL, NULL, err);
+    int rc = cn_shards_open(cluster->shards, shard, store,
+                            cn_cluster_disk_history(&cluster->disk, shard), NULL, NULL, err);
+    lock(cluster);
+    cluster->spots[shard].open = rc == 0;
+    unlock(cluster);
+    return rc;
 }
 
 static void on_stopped(void *data, unsigned index, bool reached)
@@ -148,7 +156,7 @@ static void front_stop(void *data, uint32_t shard, uint64_t ticket)
     bool serves = spot->state == SERVED, forced = spot->state == FORCED;
     spot->ticket = ticket;
     spot->stop_by_ms = cn_host_clock_ms() + STOP_MS;
-    spot->resuming = false;
+    spot->resuming = spot->silenced = false;
     spot->stopping = spot->state == REOPENING;
     if (serves)
         spot->state = STOPPING;
@@ -195,6 +203,7 @@ static void front_close(void *data, uint32_t shard)
     bool closed = spot->state == FORCED;
     bool busy = spot->state == FORCING || spot->state == REOPENING;
     spot->closing = busy;
+    spot->open = spot->silenced = false;
     if (!busy)
         spot->state = SERVED;
     unlock(cluster);
@@ -220,7 +229,7 @@ static void on_forced(void *data, unsigned index, bool reached)
     struct cn_cluster *cluster = spot->cluster;
     CN_ASSERT(reached);
     lock(cluster);
-    bool closing = spot->closing;
+    bool closing = spot->closing, silenced = spot->silenced;
     uint64_t ticket = spot->ticket;
     spot->state = closing ? SERVED : FORCED;
     spot->closing = false;
@@ -228,15 +237,16 @@ static void on_forced(void *data, unsigned index, bool reached)
     unlock(cluster);
     if (closing)
         cn_host_shut(cluster->host, index);
-    else
+    else if (!silenced)
         cn_host_stopped(cluster->host, index, ticket);
 }
 
-static void force(struct cn_cluster *cluster, unsigned shard)
+static void force(struct cn_cluster *cluster, unsigned shard, bool late)
 {
-    cn_warn("cluster: calls to objects of shard %u have not ended in %d s; they fail, since it is "
-            "moved to another node",
-            shard, STOP_MS / 1000);
+    if (late)
+        cn_warn("cluster: calls to objects of shard %u have not ended in %d s; they fail, since it "
+                "is moved to another node",
+                shard, STOP_MS / 1000);
     cn_shards_close(cluster->shards, shard, on_forced, &cluster->spots[shard]);
 }
 
@@ -265,17 +275,21 @@ static void reopen(struct cn_cluster *cluster, unsigned shard)
 static bool look(struct cn_cluster *cluster, unsigned shard)
 {
     struct spot *spot = &cluster->spots[shard];
-    bool late = spot->state == STOPPING && cn_host_clock_ms() >= spot->stop_by_ms;
-    bool opens = spot->state == FORCED && spot->resuming;
-    if (!late && !opens)
+    int64_t now = cn_host_clock_ms();
+    bool late = spot->state == STOPPING && now >= spot->stop_by_ms;
+    bool lost = spot->state == SERVED && spot->open && now - cluster->lease_seen_ms >= LOST_MS;
+    bool opens = spot->state == FORCED &&
+                 (spot->resuming || (spot->silenced && cn_host_may_take(cluster->host, shard)));
+    if (!late && !lost && !opens)
         return false;
-    spot->state = late ? FORCING : REOPENING;
+    spot->state = opens ? REOPENING : FORCING;
+    spot->silenced = lost;
     spot->resuming = false;
     unlock(cluster);
-    if (late)
-        force(cluster, shard);
-    else
+    if (opens)
         reopen(cluster, shard);
+    else
+        force(cluster, shard, late);
     lock(cluster);
     return true;
 }
@@ -297,6 +311,24 @@ static void look_for_twin(struct cn_cluster *cluster)
     }
 }
 
+/* N9 */
+static void look_for_lease(struct cn_cluster *cluster)
+{
+    struct cn_host_status status;
+    int64_t now = cn_host_clock_ms();
+    cn_host_status(cluster->host, &status);
+    bool was_lost = now - cluster->lease_seen_ms >= LOST_MS;
+    if (status.lease) {
+        if (was_lost)
+            cn_info("cluster: this node may answer again");
+        cluster->lease_seen_ms = now;
+    } else if (!was_lost && now + LOOK_MS - cluster->lease_seen_ms >= LOST_MS) {
+        cn_warn("cluster: this node has not been allowed to answer for %d s: it has no engine that "
+                "it can write to; calls that wait fail, and can be tried elsewhere",
+                LOST_MS / 1000);
+    }
+}
+
 /* N8 */
 static void look_for_witness(struct cn_cluster *cluster)
 {
@@ -310,11 +342,13 @@ static void look_for_witness(struct cn_cluster *cluster)
 static void *watch_main(void *data)
 {
     struct cn_cluster *cluster = data;
+    cluster->lease_seen_ms = cn_host_clock_ms();
     lock(cluster);
     while (!cluster->ending) {
         unlock(cluster);
         look_for_twin(cluster);
         look_for_witness(cluster);
+        look_for_lease(cluster);
         lock(cluster);
         bool any = false;
         for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++)

@@ -42,6 +42,11 @@
  *     it; afterwards what is asked for a deployment fails in time, and the last version serves on.
  * N8  That the process ends without leaving is told to the engine by another one
  * (server/witness.h).
+ * N9  No call waits for ever for a node that may not answer. New ones are refused from the end of
+ * the lease on. What was taken before, and could not be told since, fails as retryable when the
+ *     lease has been over for LOST_MS: every shard is closed in the place of being served, as by
+ *     N5, its sockets end, and it is opened again when the node may answer for it. What the engine
+ *     had of it by then is there, so whether such a call was carried out is not known.
  *
  * Threads:   open, close and free by the one that opens data directories; hooks as
  *            cluster/host.h says; the rest from any.

@@ -56,8 +56,8 @@ static size_t find_owner(const char *text, size_t size, const char **owner)
 /* A script lets out that an object is another node's: object/shard.h. */
 static void answer_away(struct cn_http_request *http, const char *text, size_t size)
 {
-    static const char body[] = CN_SHARD_AWAY "\n";
-    const char *owner = NULL;
+    bool unknown = memmem(text, size, CN_SHARD_UNKNOWN, sizeof(CN_SHARD_UNKNOWN) - 1);
+    const char *body = unknown ? CN_SHARD_CUT "\n" : CN_SHARD_AWAY "\n", *owner = NULL;
     size_t owner_size = find_owner(text, size, &owner);
     struct cn_http_header headers[] = {
         {"content-type", "text/plain;charset=UTF-8", 12, 24},
@@ -66,7 +66,7 @@ static void answer_away(struct cn_http_request *http, const char *text, size_t s
         {"cairn-owner", owner, 11, (uint32_t)owner_size},
     };
     struct cn_http_head head = {503, headers, owner_size ? 4 : 3, NULL};
-    (void)cn_http_respond(http, &head, body, sizeof(body) - 1, NULL, NULL); /* as above */
+    (void)cn_http_respond(http, &head, body, strlen(body), NULL, NULL); /* as above */
 }
 
 /* Of a node of a cluster alone: whether the text says so. */

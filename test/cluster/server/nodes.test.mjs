@@ -71,6 +71,25 @@ test("a node that is cut off answers nothing after its lease, and comes back by 
   assert.deepEqual((await cluster.ask("/all/x")).value, ["before", "after"]);
 });
 
+test("a call whose answer may not leave is not left waiting: it fails as one whose outcome is not known, and the node serves again when it can", options, async (t) => {
+  const cluster = await Cluster.make(t);
+  await cluster.start("a");
+  await cluster.ask("/add/x/before");
+  cluster.cut("a", true); // within its lease it still takes calls
+  const [write, read] = await Promise.all([cluster.try("a", "/add/x/during", 60_000), cluster.try("a", "/slow/x/2500", 60_000)]);
+  for (const held of [write, read]) {
+    assert.equal(held.status, 503, held.value);
+    assert.match(held.value, /try again \(the call was under way: whether it was carried out is not known\)/);
+  }
+  const refused = await cluster.try("a", "/all/x");
+  assert.deepEqual([refused.status, /not known/.test(refused.value)], [503, false], refused.value);
+  assert.match(cluster.nodes.get("a").output, /has not been allowed to answer for 10 s/);
+  cluster.cut("a", false);
+  assert.deepEqual((await cluster.ask("/all/x")).value, ["before", "during"]); // nobody took over, so it was
+  assert.deepEqual((await cluster.ask("/add/x/after")).value, ["before", "during", "after"]);
+  assert.equal((await cluster.nodes.get("a").stop()).code, 0);
+});
+
 test("nodes that are killed while they open shards, that cannot reach the engine when they are to end, or whose engine has lost data", options, async (t) => {
   const cluster = await Cluster.make(t);
   for (const name of ["a", "b"]) await cluster.start(name);

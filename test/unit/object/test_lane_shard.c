@@ -228,7 +228,8 @@ TEST(lane_shard, S2_S3_what_was_committed_and_is_not_durable_is_never_told)
     /* The commit becomes durable after all, too late. */
     dam_set(&dam, true, false);
     under_close(&own.under[1]);
-    CHECK_INT(CN_FAULT_RESET, fail_of(&own, lost, CN_ECLOSED)); /* it may have happened */
+    CHECK_INT(CN_FAULT_RESET | CN_FAULT_RETRYABLE,
+              fail_of(&own, lost, CN_ECLOSED)); /* it may have happened */
     run_until(&own.world, behind);
     CHECK_INT(0, behind->call.envelope.err.code);
     cn_free(behind);
@@ -258,7 +259,7 @@ TEST(lane_shard, S2_nothing_leaves_between_close_and_its_letter)
     CHECK(!cn_object_output_open(
         CN_CONTAINER_OF(own.world.lane.shards[1].objects.next, struct cn_object, shard_link)));
     await_outcome(&own, &closed);
-    CHECK_INT(CN_FAULT_RESET, fail_of(&own, lost, CN_ECLOSED));
+    CHECK_INT(CN_FAULT_RESET | CN_FAULT_RETRYABLE, fail_of(&own, lost, CN_ECLOSED));
     under_close(&own.under[1]);
     shard_world_close(&own);
 }
