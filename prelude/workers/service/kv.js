@@ -50,6 +50,9 @@ function checkOptions(method, options, types) {
   }
   return type;
 }
+/** How old its value may be, in seconds, on another node than the key's; checked before. */
+const ageOf = (options) => (typeof options === "object" && options !== null && options.cacheTtl !== undefined ? toInteger(options.cacheTtl) : 0);
+
 const TYPES = ["text", "json", "arrayBuffer", "stream"];
 const BULK_TYPES = ["text", "json"];
 
@@ -64,16 +67,16 @@ function fromStored(type, value) {
 }
 
 /** What is stored, at once if the cache has it. */
-function getStored(ns, key, asBytes, method) {
+function getStored(ns, key, asBytes, age, method) {
   let settle;
-  const cached = native.kvNamespaceGet(ns, key, asBytes, (value, failure, code) => settle(value, failure, code));
+  const cached = native.kvNamespaceGet(ns, key, asBytes, age, (value, failure, code) => settle(value, failure, code));
   if (cached !== undefined) return cached;
   return callService((callback) => { settle = callback; }, inside(method));
 }
 
 /** [value, metadata], or null if the key is not there. */
-async function getPair(ns, key, type, method) {
-  const stored = await getStored(ns, key, type === "arrayBuffer" || type === "stream", method);
+async function getPair(ns, key, type, age, method) {
+  const stored = await getStored(ns, key, type === "arrayBuffer" || type === "stream", age, method);
   if (stored === null) return null;
   if (Array.isArray(stored)) return [fromStored(type, stored[0]), JSON.parse(stored[1])];
   return [fromStored(type, stored), null];
@@ -86,7 +89,8 @@ async function getBulk(ns, keys, options, pick) {
   if (keys.length < 1) throw failed(method, 400, "You must request a minimum of 1 key");
   const names = keys.map((key) => checkKey(method, key));
   const type = checkOptions(method, options, BULK_TYPES);
-  const stored = await Promise.all(names.map((name) => getStored(ns, name, false, method)));
+  const age = ageOf(options);
+  const stored = await Promise.all(names.map((name) => getStored(ns, name, false, age, method)));
   let size = 0;
   const found = new Map();
   stored.forEach((entry, i) => {
@@ -261,7 +265,7 @@ export class KvNamespace {
     if (Array.isArray(key)) return getBulk(this.#ns, key, options, (value) => value);
     const name = checkKey("GET", key);
     const type = checkOptions("GET", options, TYPES);
-    const stored = await getStored(this.#ns, name, type === "arrayBuffer" || type === "stream", "GET");
+    const stored = await getStored(this.#ns, name, type === "arrayBuffer" || type === "stream", ageOf(options), "GET");
     if (stored === null) return null;
     return fromStored(type, Array.isArray(stored) ? stored[0] : stored);
   }
@@ -269,7 +273,7 @@ export class KvNamespace {
   async getWithMetadata(key, options) {
     if (Array.isArray(key)) return getBulk(this.#ns, key, options, (value, metadata) => ({ value, metadata }));
     const name = checkKey("GET", key);
-    const pair = await getPair(this.#ns, name, checkOptions("GET", options, TYPES), "GET");
+    const pair = await getPair(this.#ns, name, checkOptions("GET", options, TYPES), ageOf(options), "GET");
     return { value: pair?.[0] ?? null, metadata: pair?.[1] ?? null, cacheStatus: null };
   }
 

@@ -221,6 +221,7 @@ static int put_value(struct cn_control_call *call, struct cn_kv_call *request, s
     rc = cn_control_ask(call, &request->base, err);
     if (rc < 0)
         return rc;
+    cn_kv_answered(request);
     cn_buf_printf(&call->scratch, "{\"bytes\":%zu}", size);
     return cn_control_answer(call, &call->scratch);
 }
@@ -255,6 +256,7 @@ static int delete_value(struct cn_control_call *call, struct cn_kv_call *request
     int rc = cn_control_ask(call, &request->base, err);
     if (rc < 0)
         return rc;
+    cn_kv_answered(request);
     cn_buf_append_str(&call->scratch, "{\"deleted\":true}");
     return cn_control_answer(call, &call->scratch);
 }
@@ -274,6 +276,8 @@ static int handle_value(struct cn_control_call *call, struct cn_err *err)
                                                 : gets ? CN_KV_GET
                                                        : CN_KV_DELETE,
                                                 call->rest.data, call->rest.size);
+    if (!gets)
+        cn_kv_writes(request);
     rc = puts   ? put_value(call, request, err)
          : gets ? get_value(call, request, err)
                 : delete_value(call, request, err);

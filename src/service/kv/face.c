@@ -11,11 +11,11 @@
 #include "base/mem.h"
 #include "module/json.h"
 #include "object/node.h"
-#include "service/kv/kvcache.h"
 #include "text/base64.h"
 
 #define METADATA_BYTES_MAX 1024
 #define TTL_MIN_S 60
+#define CACHE_TTL_MIN_S 30
 
 static struct cn_kv_call *call_of(struct cn_service_call *base)
 {
@@ -100,6 +100,17 @@ static int read_type(const cairn_value *option, int *type, struct cn_err *err)
                       "\"json\".");
 }
 
+/* What a get allows on other nodes: service/kv/kv.h. */
+static int64_t cache_ttl(const cairn_value *option)
+{
+    const cairn_value *given =
+        cn_value_kind(option) == CAIRN_OBJECT ? cn_value_get(option, "cacheTtl") : NULL;
+    double seconds;
+    if (cn_value_number(given, &seconds) < 0)
+        return 0;
+    return seconds >= CACHE_TTL_MIN_S && seconds < 1e9 ? (int64_t)seconds : 0;
+}
+
 static int ask(struct cn_face_work *work, const cairn_value *arguments, bool with_metadata,
                cairn_builder *result, struct cn_err *err)
 {
@@ -114,15 +125,10 @@ static int ask(struct cn_face_work *work, const cairn_value *arguments, bool wit
     if (read_type(cn_value_at(arguments, 1), &get->type, err) < 0)
         return err->code;
     struct cn_kv_call *call = cn_kv_call_new(work->ns, CN_KV_GET, key, size);
-    int64_t now_s = cn_clock_wall_ms(cn_node_clock(work->lane->node)) / 1000;
-    bool served = cn_object_lane_serves(work->lane, &call->base.call.key);
-    if (!served)
-        cn_kvcache_pass(call);
-    if (!served || !cn_kvcache_get(work->services->kv_cache, call, now_s)) {
+    if (!cn_kv_cached(call, work->lane, cache_ttl(cn_value_at(arguments, 1)))) {
         work->call = &call->base;
         return 0;
     }
-    cn_counter_add(&work->ns->metrics[work->lane->index].ops[CN_KV_GET], 1);
     int rc = build_get(get, call, result, err);
     cn_service_call_free(&call->base);
     return rc;
@@ -143,7 +149,7 @@ static int begin_get_with(struct cn_face_work *work, const cairn_value *argument
 static int next_get(struct cn_face_work *work, struct cn_service_call *base, cairn_builder *result,
                     struct cn_err *err)
 {
-    cn_kvcache_keep(work->services->kv_cache, call_of(base));
+    cn_kv_answered(call_of(base));
     return build_get(work->state, call_of(base), result, err);
 }
 
@@ -220,9 +226,16 @@ static int begin_put(struct cn_face_work *work, const cairn_value *arguments, ca
     }
     call->value = value_size ? cn_memdup(value, value_size) : cn_alloc(1);
     call->value_size = call->base.call.size = value_size;
-    cn_kvcache_drop(work->services->kv_cache, call); /* a get behind it must not overtake it */
+    cn_kv_writes(call);
     work->call = &call->base;
     return 0;
+}
+
+static int next_written(struct cn_face_work *work, struct cn_service_call *base,
+                        cairn_builder *result, struct cn_err *err)
+{
+    cn_kv_answered(call_of(base));
+    return cn_face_nothing(work, base, result, err);
 }
 
 static int begin_delete(struct cn_face_work *work, const cairn_value *arguments,
@@ -234,7 +247,7 @@ static int begin_delete(struct cn_face_work *work, const cairn_value *arguments,
     if (!key)
         return err->code;
     struct cn_kv_call *call = cn_kv_call_new(work->ns, CN_KV_DELETE, key, size);
-    cn_kvcache_drop(work->services->kv_cache, call);
+    cn_kv_writes(call);
     work->call = &call->base;
     return 0;
 }
@@ -386,8 +399,8 @@ static int next_list(struct cn_face_work *work, struct cn_service_call *base, ca
 static const struct cn_face_method methods[] = {
     {"get", begin_get, next_get, "KV GET failed: 500 "},
     {"getWithMetadata", begin_get_with, next_get, "KV GET failed: 500 "},
-    {"put", begin_put, cn_face_nothing, "KV PUT failed: 500 "},
-    {"delete", begin_delete, cn_face_nothing, "KV DELETE failed: 500 "},
+    {"put", begin_put, next_written, "KV PUT failed: 500 "},
+    {"delete", begin_delete, next_written, "KV DELETE failed: 500 "},
     {"list", begin_list, next_list, "KV LIST failed: 500 "},
     {0},
 };

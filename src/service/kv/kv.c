@@ -96,6 +96,45 @@ struct cn_kv_call *cn_kv_call_new(struct cn_namespace *ns, enum cn_kv_op op, con
     return call;
 }
 
+static struct cn_kvcache *cache_of(const struct cn_kv_call *call)
+{
+    return ((struct cn_services *)cn_node_data(call->base.call.ns->node))->kv_cache;
+}
+
+#define AGE_S_MAX (365 * 86400ll)
+
+bool cn_kv_cached(struct cn_kv_call *call, struct cn_object_lane *lane, int64_t age_s)
+{
+    struct cn_namespace *ns = call->base.call.ns;
+    struct cn_clock *clock = cn_node_clock(ns->node);
+    int64_t now = cn_clock_wall_ms(clock) / 1000;
+    bool cached = false;
+    if (cn_object_lane_serves(lane, &call->base.call.key)) {
+        cached = cn_kvcache_get(cache_of(call), call, now);
+    } else if (age_s > 0) {
+        uint64_t age_ns = (uint64_t)(age_s < AGE_S_MAX ? age_s : AGE_S_MAX) * 1000000000u;
+        cached = cn_kvcache_get_far(cache_of(call), call, now, cn_clock_mono_ns(clock), age_ns);
+    } else {
+        cn_kvcache_pass(call);
+    }
+    if (cached)
+        cn_counter_add(&ns->metrics[lane->index].ops[CN_KV_GET], 1);
+    return cached;
+}
+
+void cn_kv_writes(const struct cn_kv_call *call)
+{
+    cn_kvcache_drop(cache_of(call), call);
+}
+
+void cn_kv_answered(const struct cn_kv_call *call)
+{
+    if (call->base.call.op == CN_KV_GET)
+        cn_kvcache_keep(cache_of(call), call);
+    else if (call->base.call.op != CN_KV_LIST)
+        cn_kvcache_drop(cache_of(call), call); /* C6 of service/kv/kvcache.h */
+}
+
 /* --- rows ------------------------------------------------------------------------------------ */
 
 static int64_t now_s(struct shard *shard)

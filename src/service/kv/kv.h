@@ -8,6 +8,8 @@
  * K1  A value that was acknowledged is durable, and every later get sees it, on whichever lane:
  *     all that happens to a key happens in one object.
  *     The cache in between (service/kv/kvcache.h) keeps to that.
+ *     On another node than the shard's that holds for every get without `cacheTtl`, and, of writes
+ *     through that node, for those with it; of writes through others these may be that much older.
  * K2  A key that has expired is gone for get and list from that second on; its row goes later,
  *     with the shard's alarm.
  *
@@ -45,7 +47,7 @@ struct cn_kv_call {
     int64_t expires_s;      /* Unix time; 0: never */
     bool ttl;               /* put: expires_s counts from now */
     /* Of service/kv/kvcache.h: when a get began. */
-    uint64_t ticket, generation;
+    uint64_t ticket, generation, since_ns;
     /* Answered. */
     bool found;          /* get */
     struct cn_buf names; /* list: [{"name","expiration"?,"metadata"?},...] in order of bytes */
@@ -69,5 +71,13 @@ struct cn_kv_call *cn_kv_call_new(struct cn_namespace *ns, enum cn_kv_op op, con
                                   size_t key_size);
 /* A list of one shard. */
 struct cn_kv_call *cn_kv_list_new(struct cn_namespace *ns, unsigned shard);
+
+/* Whoever calls with cn_kv_call_new() does this before and after. Before a get is sent: true if the
+ * cache has answered it. `age_s` is what a script allows on other nodes (cacheTtl); 0: nothing. */
+bool cn_kv_cached(struct cn_kv_call *call, struct cn_object_lane *lane, int64_t age_s);
+/* Before a put or delete is sent: a get behind it, not awaited, must not overtake it. */
+void cn_kv_writes(const struct cn_kv_call *call);
+/* When it was answered, and did not fail, before anybody is told. */
+void cn_kv_answered(const struct cn_kv_call *call);
 
 #endif

@@ -16,11 +16,13 @@
 /* Shards share these by their hash: one that starts may outdate another's values, which costs no
  * more than reading them again. */
 #define BIRTHS 4096
-#define NOT_KEPT UINT64_MAX /* no generation */
+#define NOT_KEPT UINT64_MAX  /* no generation */
+#define FAR (UINT64_MAX - 1) /* what was read from another node: C5 */
 
 struct entry {
     struct cn_list link; /* in stripe->recent */
     int64_t expires_s;   /* 0: never */
+    uint64_t since_ns;   /* FAR: when its get was sent */
     bool has_metadata;
     size_t value_size, metadata_size, key_size;
     uint8_t bytes[]; /* value, metadata, key */
@@ -43,6 +45,7 @@ struct birth {
 
 struct cn_kvcache {
     size_t stripe_bytes_max;
+    atomic_bool is_far; /* something of other nodes was asked for: a single server never has it */
     struct stripe stripes[STRIPES];
     struct birth births[BIRTHS];
 };
@@ -139,16 +142,17 @@ static void copy_out(const struct entry *entry, struct cn_kv_call *call)
     call->found = true;
 }
 
-bool cn_kvcache_get(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t now_s)
+/* What is taken must have been read since `since_ns`. */
+static bool take(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t now_s,
+                 uint64_t since_ns)
 {
     struct key key;
-    call->generation = atomic_load(&birth_of(cache, &call->base.call.key)->generation);
     if (!make_key(call, call->generation, &key))
         return false;
     struct stripe *stripe = stripe_of(cache, &key);
     pthread_mutex_lock(&stripe->lock);
     struct entry *entry = cn_map_find(&stripe->entries, key.bytes, key.size);
-    if (entry && entry->expires_s && entry->expires_s <= now_s) {
+    if (entry && ((entry->expires_s && entry->expires_s <= now_s) || entry->since_ns < since_ns)) {
         remove_entry(stripe, entry);
         entry = NULL;
     }
@@ -161,6 +165,21 @@ bool cn_kvcache_get(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t n
     call->ticket = stripe->drops;
     pthread_mutex_unlock(&stripe->lock);
     return entry != NULL;
+}
+
+bool cn_kvcache_get(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t now_s)
+{
+    call->generation = atomic_load(&birth_of(cache, &call->base.call.key)->generation);
+    return take(cache, call, now_s, 0);
+}
+
+bool cn_kvcache_get_far(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t now_s,
+                        uint64_t now_ns, uint64_t age_ns)
+{
+    atomic_store(&cache->is_far, true); /* before the ticket: a later drop() counts */
+    call->generation = FAR;
+    call->since_ns = now_ns;
+    return take(cache, call, now_s, now_ns > age_ns ? now_ns - age_ns : 0);
 }
 
 void cn_kvcache_stats(struct cn_kvcache *cache, struct cn_kvcache_stats *stats)
@@ -183,6 +202,7 @@ static struct entry *make_entry(const struct cn_kv_call *call, const struct key 
     struct entry *entry =
         cn_alloc(sizeof(*entry) + call->value_size + metadata_size + key->size + 1);
     *entry = (struct entry){.expires_s = call->expires_s,
+                            .since_ns = call->since_ns,
                             .has_metadata = call->metadata.data != NULL,
                             .value_size = call->value_size,
                             .metadata_size = metadata_size,
@@ -203,8 +223,12 @@ void cn_kvcache_keep(struct cn_kvcache *cache, const struct cn_kv_call *call)
     struct entry *entry = make_entry(call, &key);
     struct stripe *stripe = stripe_of(cache, &key);
     pthread_mutex_lock(&stripe->lock);
-    if (stripe->drops != call->ticket || cost(entry) > cache->stripe_bytes_max ||
-        cn_map_find(&stripe->entries, key.bytes, key.size)) {
+    struct entry *other = cn_map_find(&stripe->entries, key.bytes, key.size);
+    if (other && other->since_ns < entry->since_ns) {
+        remove_entry(stripe, other); /* this one may be given for longer */
+        other = NULL;
+    }
+    if (stripe->drops != call->ticket || cost(entry) > cache->stripe_bytes_max || other) {
         cn_free(entry); /* C1, or another reader was first */
     } else {
         stripe->bytes += cost(entry);
@@ -216,10 +240,9 @@ void cn_kvcache_keep(struct cn_kvcache *cache, const struct cn_kv_call *call)
     pthread_mutex_unlock(&stripe->lock);
 }
 
-void cn_kvcache_drop(struct cn_kvcache *cache, const struct cn_kv_call *call)
+static void drop(struct cn_kvcache *cache, const struct cn_kv_call *call, uint64_t generation)
 {
     struct key key;
-    uint64_t generation = atomic_load(&birth_of(cache, &call->base.call.key)->generation);
     if (!make_key(call, generation, &key))
         return;
     struct stripe *stripe = stripe_of(cache, &key);
@@ -229,6 +252,13 @@ void cn_kvcache_drop(struct cn_kvcache *cache, const struct cn_kv_call *call)
     if (entry)
         remove_entry(stripe, entry);
     pthread_mutex_unlock(&stripe->lock);
+}
+
+void cn_kvcache_drop(struct cn_kvcache *cache, const struct cn_kv_call *call)
+{
+    drop(cache, call, atomic_load(&birth_of(cache, &call->base.call.key)->generation));
+    if (atomic_load(&cache->is_far))
+        drop(cache, call, FAR); /* C6 */
 }
 
 /* Another shard with the same place cannot be taken for this one. */

@@ -17,7 +17,17 @@
  * C3  A shard that starts and finds its database other than it left it, after a restore for
  *     example, outdates all that was kept of it.
  * C4  While the node does not answer for a shard (cn_object_lane_serves()) nothing of it is taken
- *     from here; what was kept before it was closed is not taken afterwards either.
+ *     from here but what C5 allows; what was kept before it was closed is not taken afterwards
+ *     either.
+ *
+ * That is for who reads where the shard is. Elsewhere a get is a call to another node, unless its
+ * script has said how old a value may be (`cacheTtl`). What such gets were answered is kept apart:
+ *
+ * C5  It is given to gets that allow an age and are made where the shard is not, and to no others;
+ *     and never when more than that age has passed since the get that read it was sent.
+ * C6  A write that goes through this node takes its key out when it is sent, and again before it is
+ *     acknowledged: who wrote here reads that, or later, here. Writes through other nodes are seen
+ *     when C5 says so.
  *
  * Threads:   any. The cache is cut into stripes with a lock each, held for a look-up and a copy of
  *            at most CN_KVCACHE_VALUE_MAX bytes.
@@ -40,9 +50,12 @@ void cn_kvcache_free(struct cn_kvcache *cache); /* NULL is fine */
 
 /* Answers a get from the cache; false: ask the shard. Either way the call has its ticket. */
 bool cn_kvcache_get(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t now_s);
+/* The same where the shard is not: an answer may be `age_ns` old (C5). `now_ns` never goes back. */
+bool cn_kvcache_get_far(struct cn_kvcache *cache, struct cn_kv_call *call, int64_t now_s,
+                        uint64_t now_ns, uint64_t age_ns);
 /* Keeps what a get was answered. */
 void cn_kvcache_keep(struct cn_kvcache *cache, const struct cn_kv_call *call);
-/* The call writes its key. */
+/* The call writes its key, or has written it (C6). */
 void cn_kvcache_drop(struct cn_kvcache *cache, const struct cn_kv_call *call);
 /* A shard starts, with its last commit at `lsn`; and ends. */
 void cn_kvcache_start(struct cn_kvcache *cache, const struct cn_object_key *key, uint64_t lsn);

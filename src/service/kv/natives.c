@@ -3,11 +3,8 @@
 #include "border/kv/natives.h"
 #include "service/kv/kv.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "bindings/service_call.h"
-#include "object/node.h"
-#include "service/kv/kvcache.h"
 
 /* NULL: *exception is set. */
 static struct cn_kv_call *call_for_key(JSContextRef ctx, enum cn_kv_op op, JSValueRef ns,
@@ -35,11 +32,6 @@ static JSValueRef bytes_value(JSContextRef ctx, struct cn_kv_call *call)
     return value;
 }
 
-static struct cn_kvcache *cache_of(const struct cn_kv_call *call)
-{
-    return ((struct cn_services *)cn_node_data(call->base.call.ns->node))->kv_cache;
-}
-
 /* null, the value, or, if it has metadata, [value, metadata]: an array is no value. */
 static JSValueRef make_answer(JSContextRef ctx, struct cn_kv_call *call, bool as_bytes)
 {
@@ -56,37 +48,38 @@ static JSValueRef make_answer(JSContextRef ctx, struct cn_kv_call *call, bool as
 static JSValueRef convert_text(JSContextRef ctx, struct cn_service_call *base)
 {
     struct cn_kv_call *call = (struct cn_kv_call *)base;
-    cn_kvcache_keep(cache_of(call), call);
+    cn_kv_answered(call);
     return make_answer(ctx, call, false);
 }
 
 static JSValueRef convert_bytes(JSContextRef ctx, struct cn_service_call *base)
 {
     struct cn_kv_call *call = (struct cn_kv_call *)base;
-    cn_kvcache_keep(cache_of(call), call);
+    cn_kv_answered(call);
     return make_answer(ctx, call, true);
 }
 
-/* kvNamespaceGet(ns, key, asBytes, callback): null, the value (string or ArrayBuffer), or, if it
- * has metadata, [value, metadata as JSON]. If the cache has it, it is returned and `callback` is
- * not called; else undefined. */
+/* kvNamespaceGet(ns, key, asBytes, age, callback): null, the value (string or ArrayBuffer), or, if
+ * it has metadata, [value, metadata as JSON]. If the cache has it, it is returned and `callback` is
+ * not called; else undefined. `age` is that of cn_kv_cached(). */
 static JSValueRef native_kv_namespace_get(CN_JS_NATIVE_ARGS)
 {
     struct cn_kv_call *call = call_for_key(ctx, CN_KV_GET, cn_js_arg(0), cn_js_arg(1), exception);
     if (!call)
         return JSValueMakeUndefined(ctx);
     bool as_bytes = JSValueToBoolean(ctx, cn_js_arg(2));
-    struct cn_clock *clock = cn_node_clock(call->base.call.ns->node);
-    struct cn_object_lane *lane = cn_jsservice_lane(ctx);
-    if (!cn_object_lane_serves(lane, &call->base.call.key)) {
-        cn_kvcache_pass(call);
-    } else if (cn_kvcache_get(cache_of(call), call, cn_clock_wall_ms(clock) / 1000)) {
-        cn_counter_add(&call->base.call.ns->metrics[lane->index].ops[CN_KV_GET], 1);
+    if (cn_kv_cached(call, cn_jsservice_lane(ctx), cn_js_to_int64(ctx, cn_js_arg(3)))) {
         JSValueRef answer = make_answer(ctx, call, as_bytes);
         cn_service_call_free(&call->base);
         return answer;
     }
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(3), as_bytes ? convert_bytes : convert_text);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(4), as_bytes ? convert_bytes : convert_text);
+    return JSValueMakeUndefined(ctx);
+}
+
+static JSValueRef convert_written(JSContextRef ctx, struct cn_service_call *base)
+{
+    cn_kv_answered((struct cn_kv_call *)base);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -106,8 +99,8 @@ static JSValueRef native_kv_namespace_put(CN_JS_NATIVE_ARGS)
     call->ttl = JSValueToBoolean(ctx, cn_js_arg(4));
     if (JSValueIsString(ctx, cn_js_arg(5)))
         cn_js_append_utf8(ctx, cn_js_arg(5), &call->metadata);
-    cn_kvcache_drop(cache_of(call), call); /* a get behind it, not awaited, must not overtake it */
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(6), NULL);
+    cn_kv_writes(call);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(6), convert_written);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -118,8 +111,8 @@ static JSValueRef native_kv_namespace_delete(CN_JS_NATIVE_ARGS)
         call_for_key(ctx, CN_KV_DELETE, cn_js_arg(0), cn_js_arg(1), exception);
     if (!call)
         return JSValueMakeUndefined(ctx);
-    cn_kvcache_drop(cache_of(call), call);
-    cn_jsservice_send(ctx, &call->base, cn_js_arg(2), NULL);
+    cn_kv_writes(call);
+    cn_jsservice_send(ctx, &call->base, cn_js_arg(2), convert_written);
     return JSValueMakeUndefined(ctx);
 }
 

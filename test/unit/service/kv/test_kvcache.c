@@ -222,3 +222,65 @@ TEST(kvcache, C4_a_shard_that_was_closed_outdates_what_is_kept_and_what_is_on_it
     CHECK(has(cache, "a", "new", 0));
     cn_kvcache_free(cache);
 }
+
+/* --- values of other nodes: C5 and C6 --------------------------------------------------------- */
+
+#define SECOND 1000000000ull
+
+static struct cn_kv_call *far_get(struct cn_kvcache *cache, uint64_t now_ns, uint64_t age_s,
+                                  bool *hit)
+{
+    struct cn_kv_call *call = cn_kv_call_new(&ns, CN_KV_GET, "a", 1);
+    *hit = cn_kvcache_get_far(cache, call, 0, now_ns, age_s * SECOND);
+    return call;
+}
+
+static void read_far(struct cn_kvcache *cache, uint64_t now_ns, const char *value)
+{
+    bool hit;
+    struct cn_kv_call *call = far_get(cache, now_ns, 0, &hit);
+    CHECK(!hit);
+    call->found = true;
+    call->value = (uint8_t *)cn_strdup(value);
+    call->value_size = strlen(value);
+    keep(cache, call);
+}
+
+static bool has_far(struct cn_kvcache *cache, uint64_t now_ns, uint64_t age_s)
+{
+    bool hit;
+    cn_service_call_free(&far_get(cache, now_ns, age_s, &hit)->base);
+    return hit;
+}
+
+TEST(kvcache, values_of_other_nodes_are_as_old_as_the_reader_allows)
+{
+    struct cn_kvcache *cache = cn_kvcache_new(1 << 20);
+    read_far(cache, 100 * SECOND, "one");
+    CHECK(has_far(cache, 100 * SECOND, 30));
+    CHECK(has_far(cache, 130 * SECOND, 30));
+    CHECK(!has(cache, "a", "one", 0)); /* who reads where the shard is never gets it */
+    CHECK(!has_far(cache, 130 * SECOND + 1, 30));
+    read_far(cache, 200 * SECOND, "two");
+    CHECK(has_far(cache, 3000 * SECOND, 3600)); /* each reader has its own bound */
+    read_far(cache, 3100 * SECOND, "three");    /* and a newer answer takes the place of an older */
+    CHECK(has_far(cache, 3130 * SECOND, 30));
+    cn_kvcache_free(cache);
+}
+
+TEST(kvcache, a_write_through_this_node_takes_out_what_was_read_before_it)
+{
+    struct cn_kvcache *cache = cn_kvcache_new(1 << 20);
+    bool hit;
+    read_far(cache, 100 * SECOND, "one");
+    drop(cache, "a"); /* the write is sent */
+    CHECK(!has_far(cache, 101 * SECOND, 30));
+    struct cn_kv_call *before = far_get(cache, 101 * SECOND, 30, &hit);
+    before->found = true;
+    before->value = (uint8_t *)cn_strdup("one"); /* the owner answered it before the write came */
+    before->value_size = 3;
+    drop(cache, "a"); /* the write is acknowledged */
+    keep(cache, before);
+    CHECK(!has_far(cache, 102 * SECOND, 30));
+    cn_kvcache_free(cache);
+}
