@@ -204,7 +204,7 @@ static JSValueRef native_ws_attachment(CN_JS_NATIVE_ARGS)
 static JSValueRef native_ws_transit(CN_JS_NATIVE_ARGS)
 {
     struct cn_ws_end *end = end_arg(ctx, cn_js_arg(0));
-    char address[CN_WEBSOCKET_ADDRESS_SIZE];
+    char address[CN_SOCKET_ADDRESS_SIZE];
     if (!end || end->state != CN_WS_END_NEW)
         return JSValueMakeNull(ctx);
     cn_websocket_transit(instance_of(ctx)->lane, end, address);

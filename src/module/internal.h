@@ -24,6 +24,7 @@
 #include "module/worker.h"
 #include "object/call.h"
 #include "object/id.h"
+#include "object/socket.h"
 
 struct cn_compiled_batch;
 struct cn_compiled_outside;
@@ -125,7 +126,7 @@ struct cairn_event {
     struct cn_buf request; /* a body that came as a stream and was collected */
     bool collected;
     bool streamed;        /* request_stream() was called */
-    char socket[32];      /* of a response: the address of its WebSocket; "": none */
+    char socket[CN_SOCKET_ADDRESS_SIZE]; /* of a response: the address of its WebSocket; "": none */
     int64_t scheduled_ms; /* of an alarm */
     unsigned retries;
 };

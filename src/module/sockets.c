@@ -161,7 +161,7 @@ cairn_socket *cn_api_socket_accept(cairn_event *event, const char *const tags[],
         return NULL;
     struct cn_ws_end *own, *other;
     cn_ws_pair_new(&own, &other);
-    if (!lane->offer_socket(lane, own, other, event->socket, sizeof(event->socket))) {
+    if (!lane->offer_socket(lane, own, other, event->socket)) {
         cn_compiled_refuse(self, CAIRN_ELIMIT, "Too many WebSockets are open.");
         return NULL;
     }

@@ -32,6 +32,7 @@
 #include "object/metrics.h"
 #include "object/object.h"
 #include "object/shard.h"
+#include "object/socket.h"
 
 struct cn_node;
 struct cn_alarm_queue;
@@ -128,7 +129,7 @@ struct cn_object_lane {
      * in a response, which has the address. False: there are too many, and both have been released.
      * NULL: the lane has no WebSockets. */
     bool (*offer_socket)(struct cn_object_lane *lane, struct cn_ws_end *own,
-                         struct cn_ws_end *other, char *address, size_t size);
+                         struct cn_ws_end *other, char address[CN_SOCKET_ADDRESS_SIZE]);
     const struct cn_compiled_host *host; /* for them: module/worker.h; NULL: none */
     /* For them too: sends a call to what a worker has lent (object/lent.h) when the gate opens.
      * False: there is no such worker, and the letter is as it was. NULL: the lane has no workers.

@@ -43,6 +43,7 @@ struct cn_object_lane;
 struct cn_socket_set;
 
 #define CN_SOCKET_TAGS_MAX 10
+#define CN_SOCKET_ADDRESS_SIZE 88 /* of an end on its way to another script, with its NUL */
 
 enum cn_socket_event_kind {
     CN_SOCKET_MESSAGE,

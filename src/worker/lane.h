@@ -54,6 +54,7 @@ struct cn_lane;
 struct cn_runtime;
 struct cn_client;
 struct cn_sockets;
+struct cn_ws_carrier;
 struct cn_egress;
 struct cn_taps;
 struct cn_trace_exporter;
@@ -119,6 +120,9 @@ struct cn_lane {
     struct cn_list sockets_ready;              /* of struct cn_jssocket with events to deliver, */
     uv_idle_t sockets_spin;                    /* which does it */
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
+    /* The way to other nodes, borrowed, set before requests come; NULL: there are none. */
+    const struct cn_ws_carrier *carrier;
+    struct cn_list far_trunks; /* ws_far.c */
     struct cn_rand rand;                       /* for numbers of requests */
     struct cn_handles events;                  /* every event under way on this lane */
     struct cn_deployment *deployment;          /* current, a reference; NULL before the first */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/websocket.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "worker/lane.h"
 #include "worker/runtime.h"
 #include "worker/ws_bridge.h"
+#include "worker/ws_far.h"
 
 #define TRANSIT_MS 60000
 
@@ -230,7 +232,7 @@ void cn_websocket_instance_free(struct cn_instance *instance)
 /* --- transit -------------------------------------------------------------------------------- */
 
 void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
-                          char address[CN_WEBSOCKET_ADDRESS_SIZE])
+                          char address[CN_SOCKET_ADDRESS_SIZE])
 {
     cn_loop_assert_owner(&lane->loop);
     CN_ASSERT(end->handle);
@@ -239,15 +241,17 @@ void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
     transit->deadline_ms = uv_now(&lane->loop) + TRANSIT_MS;
     cn_list_push_back(&lane->sockets_transit, &transit->link);
     cn_ws_end_depart(end);
-    snprintf(address, CN_WEBSOCKET_ADDRESS_SIZE, "%u:%llu", lane->options.index,
-             (unsigned long long)end->handle);
+    int size = snprintf(address, CN_SOCKET_ADDRESS_SIZE, "%u:%" PRIu64, lane->options.index,
+                        end->handle);
+    if (lane->carrier)
+        snprintf(address + size, CN_SOCKET_ADDRESS_SIZE - (size_t)size,
+                 "@%" PRIu64 ".%" PRIu64, lane->carrier->disk, lane->carrier->life);
 }
 
 bool cn_websocket_offer(struct cn_object_lane *objects, struct cn_ws_end *own,
-                        struct cn_ws_end *other, char *address, size_t size)
+                        struct cn_ws_end *other, char address[CN_SOCKET_ADDRESS_SIZE])
 {
     struct cn_lane *lane = objects->data;
-    CN_ASSERT(size >= CN_WEBSOCKET_ADDRESS_SIZE);
     if (!cn_websocket_number(lane, own)) {
         cn_ws_end_release(other);
         return false;
@@ -260,25 +264,54 @@ bool cn_websocket_offer(struct cn_object_lane *objects, struct cn_ws_end *own,
     return true;
 }
 
+/* "lane:handle@disk.life", or, where there are no other nodes, "lane:handle". */
+static struct cn_ws_site read_address(const char *address)
+{
+    struct cn_ws_site site = {0};
+    char *rest;
+    site.lane = (unsigned)strtoul(address, &rest, 10);
+    if (*rest == ':')
+        site.handle = strtoull(rest + 1, &rest, 10);
+    if (*rest == '@')
+        site.disk = strtoull(rest + 1, &rest, 10);
+    if (*rest == '.')
+        site.life = strtoull(rest + 1, NULL, 10);
+    return site;
+}
+
+/* An end of this lane that is on its way. NULL: it is gone. */
+static struct cn_ws_end *claim_here(struct cn_lane *lane, uint64_t handle)
+{
+    struct cn_ws_end *end = cn_websocket_find(lane, (double)handle);
+    if (!end || end->state != CN_WS_END_TRANSIT)
+        return NULL;
+    cn_ws_end_arrive(end);
+    return end;
+}
+
+/* A new end here for one of another lane, or of another node. NULL: there is no such place. */
+static struct cn_ws_end *claim_elsewhere(struct cn_lane *lane, const struct cn_ws_site *site,
+                                         bool far)
+{
+    struct cn_ws_end *end = NULL;
+    if (far)
+        end = cn_ws_far_new(lane, site);
+    else if (lane->options.node && cn_node_lane(lane->options.node, site->lane))
+        end = cn_ws_bridge_new(lane, site->lane, site->handle);
+    return end && cn_websocket_number(lane, end) ? end : NULL;
+}
+
 uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address)
 {
     cn_loop_assert_owner(&instance->lane->loop);
     struct cn_lane *lane = instance->lane;
-    char *rest;
-    unsigned long index = strtoul(address, &rest, 10);
-    uint64_t handle = *rest == ':' ? strtoull(rest + 1, NULL, 10) : 0;
-    if (index == lane->options.index) {
-        struct cn_ws_end *end = cn_websocket_find(lane, (double)handle);
-        if (!end || end->state != CN_WS_END_TRANSIT)
-            return 0;
-        cn_ws_end_arrive(end);
-        cn_websocket_keep(instance, end);
-        return end->handle;
-    }
-    if (!lane->options.node || !cn_node_lane(lane->options.node, (unsigned)index))
-        return 0;
-    struct cn_ws_end *end = cn_ws_bridge_new(lane, (unsigned)index, handle);
-    if (!end || !cn_websocket_number(lane, end))
+    struct cn_ws_site site = read_address(address);
+    bool far = lane->carrier &&
+               (site.disk != lane->carrier->disk || site.life != lane->carrier->life);
+    struct cn_ws_end *end = !far && site.lane == lane->options.index
+                                ? claim_here(lane, site.handle)
+                                : claim_elsewhere(lane, &site, far);
+    if (!end)
         return 0;
     cn_websocket_keep(instance, end);
     return end->handle;
@@ -287,8 +320,11 @@ uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address)
 void cn_websocket_attach(struct cn_ws_end *end)
 {
     struct cn_ws_bridge *bridge = cn_ws_bridge_of(end->peer);
+    struct cn_ws_far *far = cn_ws_far_of(end->peer);
     if (bridge)
         cn_ws_bridge_attach(bridge);
+    if (far)
+        cn_ws_far_attach(far);
 }
 
 int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *headers, size_t count,
@@ -296,8 +332,14 @@ int cn_websocket_respond(struct cn_event *event, const struct cn_http_header *he
 {
     struct cn_lane *lane = event->instance->lane;
     struct cn_ws_bridge *bridge = cn_ws_bridge_of(end->peer);
-    if (!bridge || cn_ws_bridge_attached(bridge))
-        return cn_ws_upgrade(lane->ws, event->http, headers, count, end);
+    if (!bridge || cn_ws_bridge_attached(bridge)) {
+        cn_ws_end_ref(end); /* it may have been lost already */
+        int rc = cn_ws_upgrade(lane->ws, event->http, headers, count, end);
+        if (rc == 0 && end->state != CN_WS_END_RELEASED)
+            cn_websocket_attach(end);
+        cn_ws_end_unref(end);
+        return rc;
+    }
     struct cn_ws_moved moved;
     int rc = cn_ws_upgrade_away(lane->ws, event->http, headers, count, end, &moved);
     if (rc == 0)
@@ -328,6 +370,7 @@ int cn_websocket_lane_start(struct cn_lane *lane, struct cn_err *err)
     cn_loop_assert_owner(&lane->loop);
     cn_list_init(&lane->sockets_ready);
     cn_list_init(&lane->sockets_transit);
+    cn_list_init(&lane->far_trunks);
     int rc = uv_idle_init(&lane->loop, &lane->sockets_spin);
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make an idle handle");
@@ -340,6 +383,7 @@ void cn_websocket_lane_tick(struct cn_lane *lane)
 {
     cn_loop_assert_owner(&lane->loop);
     uint64_t now = uv_now(&lane->loop);
+    cn_ws_far_lane_tick(lane);
     while (!cn_list_empty(&lane->sockets_transit)) {
         struct transit *transit = CN_CONTAINER_OF(lane->sockets_transit.next, struct transit, link);
         if (transit->deadline_ms > now)
@@ -372,7 +416,10 @@ void cn_websocket_lane_stop(struct cn_lane *lane)
             cn_ws_end_release(end);
         else if (cn_ws_bridge_of(end))
             cn_ws_bridge_free(cn_ws_bridge_of(end));
+        else if (cn_ws_far_of(end))
+            cn_ws_far_free(cn_ws_far_of(end));
     }
+    cn_ws_far_lane_stop(lane);
     uv_close((uv_handle_t *)&lane->sockets_spin, NULL);
     cn_ws_lane_free(lane->ws);
 }

@@ -14,7 +14,8 @@
  *
  * Lanes: an end that is claimed on another lane stays where it is. If it goes on to
  * a client, the client's connection moves to its lane (so that an object and its
- * clients are together); if a script accepts it, the two lanes are bridged by mail.
+ * clients are together); if a script accepts it, the two lanes are bridged by mail. One that is
+ * claimed on another node is joined to it by letters (ws_far.h), and the connection stays.
  *
  * Threads:   the lane's.
  * Ownership: numbers end with their ends. */
@@ -27,6 +28,7 @@
 #include "js/context.h"
 #include "net/http.h"
 #include "net/ws_end.h"
+#include "object/socket.h"
 
 struct cn_event;
 struct cn_instance;
@@ -70,13 +72,12 @@ void cn_websocket_instance_free(struct cn_instance *instance);
 size_t cn_websocket_arguments(JSContextRef ctx, int kind, const struct cn_ws_item *item,
                               JSValueRef argv[CN_WEBSOCKET_ARGUMENTS_MAX]);
 
-/* Sends an end on its way; the address is for cn_websocket_claim() on any lane. */
-#define CN_WEBSOCKET_ADDRESS_SIZE 32
+/* Sends an end on its way; the address is for cn_websocket_claim() on any lane, of any node. */
 void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
-                          char address[CN_WEBSOCKET_ADDRESS_SIZE]);
+                          char address[CN_SOCKET_ADDRESS_SIZE]);
 /* What struct cn_object_lane.offer_socket is. */
 bool cn_websocket_offer(struct cn_object_lane *lane, struct cn_ws_end *own, struct cn_ws_end *other,
-                        char *address, size_t size);
+                        char address[CN_SOCKET_ADDRESS_SIZE]);
 /* The number of the end here, 0 if it is gone. */
 uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address);
 /* Answers the event with 101 and gives the end to its client's connection. As cn_ws_upgrade(). */

@@ -4,7 +4,6 @@
 #include "worker/ws_bridge.h"
 
 #include <arpa/inet.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +12,7 @@
 #include "base/mem.h"
 #include "net/ws_conn.h"
 #include "test/lib/worker_rig.h"
+#include "test/lib/ws_side.h"
 #include "worker/websocket.h"
 
 /* The object's lane and the script's. */
@@ -22,90 +22,29 @@ static struct worker_rig rig;
 
 /* --- who has an end --------------------------------------------------------------------------- */
 
-/* An owner, and what it was told: "m:hello hold go c1000:bye:clean". */
-struct side {
-    struct cn_ws_end *end; /* NULL: it has let go */
-    char seen[400];
-    const struct cn_ws_message *last;
-};
-
-static struct side far, near; /* on X and on Y */
-
-__attribute__((format(printf, 2, 3))) static void note(struct side *side, const char *format, ...)
-{
-    size_t size = strlen(side->seen);
-    va_list args;
-    va_start(args, format);
-    snprintf(side->seen + size, sizeof(side->seen) - size, "%s", size ? " " : "");
-    size = strlen(side->seen);
-    vsnprintf(side->seen + size, sizeof(side->seen) - size, format, args);
-    va_end(args);
-}
-
-static void side_ready(struct cn_ws_end *end)
-{
-    struct side *side = end->owner;
-    struct cn_ws_item *item;
-    while ((item = cn_ws_end_take(end))) {
-        side->last = item->message;
-        if (item->message)
-            note(side, "%s:%.*s", item->message->text ? "m" : "b", (int)item->message->size,
-                 (char *)item->message->bytes);
-        else
-            note(side, "c%u:%.*s:%s%s", item->close.code, (int)item->close.reason_size,
-                 item->close.reason_size ? item->close.reason : "",
-                 item->close.clean ? "clean" : "cut", item->close.error ? item->close.error : "");
-        cn_ws_item_free(item);
-    }
-}
-
-static void side_hold(struct cn_ws_end *end, bool hold)
-{
-    note(end->owner, "%s", hold ? "hold" : "go");
-}
-
-/* The 1006 that comes with it is in `seen`, if nothing else had ended it. */
-static void side_gone(struct cn_ws_end *end)
-{
-    (void)end;
-}
-
-static const struct cn_ws_end_ops side_ops = {side_ready, side_hold, side_gone};
+static struct ws_side far, near; /* on X and on Y */
 
 static void let_go(struct cn_lane *lane, void *data)
 {
     (void)lane;
-    struct side *side = data;
+    struct ws_side *side = data;
     cn_ws_end_release(side->end);
     side->end = NULL;
 }
 
 struct saying {
-    struct side *side;
-    const char *text; /* "!": close with 4001; "?": cut with 1006 */
+    struct ws_side *side;
+    const char *text;
 };
 
 static void say_on_lane(struct cn_lane *lane, void *data)
 {
     (void)lane;
     struct saying *saying = data;
-    struct cn_ws_close close = {4001, true, "done", 4, NULL};
-    struct cn_ws_close cut = {1006, false, "", 0, "wire"};
-    if (strcmp(saying->text, "!") == 0) {
-        cn_ws_end_close(saying->side->end, &close);
-        return;
-    }
-    if (strcmp(saying->text, "?") == 0) {
-        cn_ws_end_cut(saying->side->end, &cut);
-        return;
-    }
-    bool text = saying->text[0] != '#';
-    struct cn_ws_message *message = cn_ws_message_new(text, saying->text, strlen(saying->text));
-    CHECK_INT(0, cn_ws_end_send(saying->side->end, message));
-    cn_ws_message_unref(message);
+    ws_side_say(saying->side, saying->text);
 }
 
-static void say(struct side *side, const char *text)
+static void say(struct ws_side *side, const char *text)
 {
     struct saying saying = {side, text};
     worker_rig_run(&rig, side == &far ? X : Y, say_on_lane, &saying);
@@ -134,12 +73,12 @@ static void make_far(struct cn_lane *lane, void *data)
 {
     (void)data;
     struct cn_ws_end *waits;
-    char text[CN_WEBSOCKET_ADDRESS_SIZE];
+    char text[CN_SOCKET_ADDRESS_SIZE];
     cn_ws_pair_new(&far.end, &waits);
     CHECK(cn_websocket_number(lane, far.end));
     address = cn_websocket_number(lane, waits);
     cn_websocket_transit(lane, waits, text);
-    cn_ws_end_claim(far.end, &side_ops, &far);
+    cn_ws_end_claim(far.end, &ws_side_ops, &far);
 }
 
 static void make_near(struct cn_lane *lane, void *data)
@@ -153,7 +92,7 @@ static void make_near(struct cn_lane *lane, void *data)
 static void claim_near(struct cn_lane *lane, void *data)
 {
     (void)lane, (void)data;
-    cn_ws_end_claim(near.end, &side_ops, &near);
+    cn_ws_end_claim(near.end, &ws_side_ops, &near);
 }
 
 static void attach(struct cn_lane *lane, void *data)
@@ -168,7 +107,7 @@ static void attach(struct cn_lane *lane, void *data)
 static void open_lanes(void)
 {
     rig = (struct worker_rig){.objects = true};
-    far = near = (struct side){0};
+    far = near = (struct ws_side){0};
     worker_rig_open(&rig, 2);
 }
 
@@ -347,7 +286,7 @@ TEST(ws_bridge, an_end_that_is_somebodys_is_not_attached_to)
     settle();
     CHECK_STR(LOST, near.seen);
     CHECK_STR("", far.seen);
-    CHECK(far.end->ops == &side_ops);
+    CHECK(far.end->ops == &ws_side_ops);
     address = waits;
     worker_rig_run(&rig, X, release_waiting, NULL);
     close_bridge();
