@@ -41,7 +41,7 @@ struct trigger {
     int64_t next_ms; /* -1: not known yet, or never */
     bool current;    /* the deployment has it */
     bool busy;       /* a call is under way that refers to it */
-    bool away;       /* its service is not on this node: it is asked again */
+    bool away;       /* C2: its service is not on this node; whether it is is asked again */
 };
 
 /* One run of a handler. */
@@ -64,6 +64,14 @@ static int64_t now_ms(struct cn_background *background)
 {
     struct cn_node *node = background->node;
     return cn_clock_wall_ms(node ? cn_node_clock(node) : cn_clock_system());
+}
+
+/* C2 */
+static bool is_here(struct cn_background *background, const struct cn_namespace *ns)
+{
+    struct cn_object_key key;
+    cn_service_key(ns, CN_CRON_OBJECT, &key);
+    return cn_object_lane_serves(background->objects, &key);
 }
 
 /* --- runs ------------------------------------------------------------------------------------ */
@@ -301,6 +309,9 @@ static void on_opened(struct cn_service_call *base);
 /* Asks the service when it ran last. */
 static void open_trigger(struct trigger *trigger)
 {
+    trigger->away = !is_here(trigger->background, trigger->ns);
+    if (trigger->away)
+        return;
     struct cn_cron_call *call = cn_cron_call_new(trigger->ns, CN_CRON_OPEN, trigger->expression);
     call->base.call.envelope.data = trigger;
     trigger->busy = true;
@@ -321,6 +332,11 @@ static void on_timer(uv_timer_t *timer)
             open_trigger(trigger);
         if (!trigger->current || trigger->next_ms < 0 || trigger->next_ms > now)
             continue;
+        if (!is_here(background, trigger->ns)) {
+            trigger->next_ms = -1;
+            trigger->away = true;
+            continue;
+        }
         /* After a long sleep (or a clock that was set) only the latest occurrence counts. */
         int64_t latest = cn_cron_previous(&trigger->cron, now);
         start_run(background, trigger->ns, trigger->script, trigger->expression,
@@ -546,7 +562,9 @@ void cn_crons_each(struct cn_background *background,
     CN_LIST_FOREACH(&background->crons->triggers, node)
     {
         const struct trigger *trigger = CN_CONTAINER_OF(node, struct trigger, link);
+        int64_t next = trigger->away ? cn_cron_next(&trigger->cron, now_ms(background))
+                                     : trigger->next_ms; /* another node keeps its time */
         if (trigger->current)
-            each(data, trigger->ns, trigger->script, trigger->expression, trigger->next_ms);
+            each(data, trigger->ns, trigger->script, trigger->expression, next);
     }
 }

@@ -8,6 +8,11 @@
  *     update ──► open ──► (missed? run) ──► timer ──► claim ──► dispatch ──► finish
  *                                             ▲─────────┘
  *
+ * C2  In a cluster the clock of a worker is kept, and its occurrences run, on the node that has its
+ *     object of the service. Others look every second whether that has become theirs; then what was
+ *     missed in between is made up. If two nodes believe so for a moment, the claim tells one of
+ *     them no. (C1 is that of service/cron/cron.h.)
+ *
  * Threads: the lane's. */
 #ifndef CN_BACKGROUND_CRONS_H
 #define CN_BACKGROUND_CRONS_H

@@ -50,6 +50,12 @@ static void on_done(struct cn_envelope *envelope)
     call->done(call);
 }
 
+void cn_service_key(const struct cn_namespace *ns, const char *name, struct cn_object_key *key)
+{
+    *key = (struct cn_object_key){.namespace_id = ns->id};
+    cn_id_from_name(&ns->keys, CN_JURISDICTION_NONE, name, strlen(name), key->id);
+}
+
 void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns, const char *name,
                           unsigned op, void (*fini)(struct cn_service_call *call))
 {
@@ -62,8 +68,7 @@ void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns,
     call->call.envelope.on_done = on_done;
     call->call.name_size = strlen(name);
     call->call.name = cn_strndup(name, call->call.name_size);
-    call->call.key.namespace_id = ns->id;
-    cn_id_from_name(&ns->keys, CN_JURISDICTION_NONE, name, call->call.name_size, call->call.key.id);
+    cn_service_key(ns, name, &call->call.key);
 }
 
 void cn_service_call_send(struct cn_service_call *call, struct cn_object_lane *from,

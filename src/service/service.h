@@ -93,6 +93,8 @@ struct cn_service_call {
     void (*fini)(struct cn_service_call *call);
 };
 
+/* The object of a namespace with that name. */
+void cn_service_key(const struct cn_namespace *ns, const char *name, struct cn_object_key *key);
 /* Fills in a zeroed struct from cn_alloc_zero() (CN_NEW) that begins with a cn_service_call. `name`
  * names the object in the namespace. */
 void cn_service_call_init(struct cn_service_call *call, struct cn_namespace *ns, const char *name,

@@ -255,7 +255,7 @@ struct cn_cron_call *cn_cron_call_new(struct cn_namespace *ns, enum cn_cron_op o
                                       const char *expression)
 {
     struct cn_cron_call *call = CN_NEW(struct cn_cron_call);
-    cn_service_call_init(&call->base, ns, "0", op, fini);
+    cn_service_call_init(&call->base, ns, CN_CRON_OBJECT, op, fini);
     call->expression = cn_strdup(expression);
     return call;
 }

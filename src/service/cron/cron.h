@@ -21,6 +21,7 @@
 #include "service/service.h"
 
 #define CN_CRON_RUNS_MAX 100
+#define CN_CRON_OBJECT "0"
 
 enum cn_cron_op { CN_CRON_OPEN, CN_CRON_CLAIM, CN_CRON_FINISH, CN_CRON_LIST };
 
