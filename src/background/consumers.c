@@ -11,12 +11,14 @@
 #include "worker/background.h"
 #include "worker/script.h"
 
-/* How long to wait after a request that failed. */
+/* How long to wait after a request that failed, and how often a batch is tried to be settled. */
 #define RETRY_MS 1000
+#define SETTLE_TRIES 20
 
 struct cn_consumers {
-    struct cn_list list; /* of struct consumer */
-    uv_timer_t timer;    /* asks again after a failure */
+    struct cn_list list;      /* of struct consumer */
+    struct cn_list unsettled; /* of struct batch: N2, they are settled again when the timer fires */
+    uv_timer_t timer;         /* asks again after a failure */
     bool stopped;
 };
 
@@ -25,6 +27,7 @@ struct consumer {
     struct cn_background *background;
     struct cn_script_consumer settings; /* strings are borrowed from the deployment */
     char *script;                       /* owned */
+    struct cn_object_key key;           /* of the queue */
     unsigned limit;
     unsigned running; /* batches at the script */
     bool receiving;   /* a request is at the queue */
@@ -33,11 +36,15 @@ struct consumer {
 
 /* A batch between its receipt and its settlement. */
 struct batch {
+    struct cn_list link; /* in cn_consumers.unsettled, or alone */
     struct consumer *consumer;
     struct cn_namespace *ns;
     struct cn_queue_policy policy;
     uint64_t lease;
     size_t count;
+    struct cn_queue_verdict *verdicts; /* owned; one for each message, which they name */
+    bool all, release;                 /* all are acknowledged; it was not tried */
+    unsigned tries;
 };
 
 static bool is_stopping(const struct consumer *consumer)
@@ -47,12 +54,29 @@ static bool is_stopping(const struct consumer *consumer)
 }
 
 static void on_received(struct cn_service_call *base);
+static void on_retry(uv_timer_t *timer);
+
+static void ask_later(struct cn_consumers *all)
+{
+    if (!uv_is_active((uv_handle_t *)&all->timer))
+        uv_timer_start(&all->timer, on_retry, RETRY_MS, 0);
+}
+
+/* N1 */
+static bool is_here(const struct consumer *consumer)
+{
+    return cn_object_lane_serves(consumer->background->objects, &consumer->key);
+}
 
 static void ask(struct consumer *consumer)
 {
     if (consumer->receiving || consumer->running >= consumer->limit || !consumer->current ||
         is_stopping(consumer))
         return;
+    if (!is_here(consumer)) {
+        ask_later(consumer->background->consumers);
+        return;
+    }
     const struct cn_script_consumer *settings = &consumer->settings;
     struct cn_queue_call *call = cn_queue_call_new(settings->ns, CN_QUEUE_RECEIVE);
     call->count_max = settings->batch_count;
@@ -66,44 +90,81 @@ static void ask(struct consumer *consumer)
     cn_service_call_send(&call->base, consumer->background->objects, on_received);
 }
 
+/* --- settling -------------------------------------------------------------------------------- */
+
+static void free_batch(struct batch *batch)
+{
+    cn_list_remove(&batch->link);
+    cn_free(batch->verdicts);
+    cn_free(batch);
+}
+
+static struct cn_queue_verdict *copy_verdicts(const struct batch *batch)
+{
+    return cn_memdup(batch->verdicts, batch->count * sizeof(*batch->verdicts));
+}
+
+static void on_settled(struct cn_service_call *base);
+
+/* The queue is told, by the lease; or, if it does not know that, by the messages: N2. */
+static void settle(struct batch *batch, enum cn_queue_op op)
+{
+    struct cn_queue_call *call = cn_queue_call_new(batch->ns, op);
+    call->lease = batch->lease;
+    call->policy = batch->policy;
+    call->release = batch->release;
+    if (op == CN_QUEUE_ACK || !(batch->all || batch->release)) {
+        call->verdicts = copy_verdicts(batch);
+        call->verdict_count = batch->count;
+    }
+    batch->tries++;
+    call->base.call.envelope.data = batch;
+    cn_service_call_send(&call->base, batch->consumer->background->objects, on_settled);
+}
+
+static void on_settled(struct cn_service_call *base)
+{
+    struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
+    struct batch *batch = base->call.envelope.data;
+    struct cn_consumers *all = batch->consumer->background->consumers;
+    const struct cn_envelope *envelope = &base->call.envelope;
+    bool again = envelope->err.code && (envelope->faults & CN_FAULT_RETRYABLE) && !all->stopped &&
+                 batch->tries < SETTLE_TRIES;
+    bool unknown = !envelope->err.code && call->unknown && !batch->release;
+    if (again) {
+        cn_list_push_back(&all->unsettled, &batch->link);
+        ask_later(all);
+    } else if (envelope->err.code) { /* the lease ends by itself, and the messages come again */
+        cn_warn("queue %s: a batch could not be settled: %s", base->call.ns->name,
+                envelope->err.text);
+    }
+    cn_service_call_free(base);
+    if (unknown)
+        settle(batch, CN_QUEUE_ACK);
+    else if (!again)
+        free_batch(batch);
+}
+
 static void on_retry(uv_timer_t *timer)
 {
     struct cn_consumers *all = timer->data;
     CN_LIST_FOREACH(&all->list, node)
     ask(CN_CONTAINER_OF(node, struct consumer, link));
-}
-
-/* --- settling -------------------------------------------------------------------------------- */
-
-static void on_settled(struct cn_service_call *call)
-{
-    if (call->call.envelope.err.code) /* the lease ends by itself, and the messages come again */
-        cn_warn("queue %s: a batch could not be settled: %s", call->call.ns->name,
-                call->call.envelope.err.text);
-    cn_service_call_free(call);
-}
-
-static struct cn_queue_call *new_settlement(struct cn_namespace *ns, uint64_t lease,
-                                            const struct cn_queue_policy *policy)
-{
-    struct cn_queue_call *call = cn_queue_call_new(ns, CN_QUEUE_SETTLE);
-    call->lease = lease;
-    call->policy = *policy;
-    return call;
+    CN_LIST_FOREACH(&all->unsettled, node)
+    {
+        cn_list_remove(node);
+        settle(CN_CONTAINER_OF(node, struct batch, link), CN_QUEUE_SETTLE);
+    }
 }
 
 /* The answer of the prelude: nothing (all acknowledged), or five bytes per message: 1 if it is
  * retried, and the delay in seconds as a signed 32-bit number, -1 for the consumer's own. */
-static void read_verdicts(struct cn_queue_call *call, const struct cn_background_answer *answer,
-                          size_t count)
+static void read_verdicts(struct batch *batch, const struct cn_background_answer *answer)
 {
     bool failed = answer->err.code != 0;
-    if (!failed && answer->result_size != 5 * count)
-        return;
-    call->verdicts = cn_alloc_zero(count * sizeof(*call->verdicts));
-    call->verdict_count = count;
-    for (size_t i = 0; i < count; i++) {
-        struct cn_queue_verdict *verdict = &call->verdicts[i];
+    batch->all = !failed && answer->result_size != 5 * batch->count;
+    for (size_t i = 0; i < batch->count && !batch->all; i++) {
+        struct cn_queue_verdict *verdict = &batch->verdicts[i];
         verdict->retry = failed;
         verdict->delay_s = -1;
         if (failed)
@@ -119,19 +180,14 @@ static void on_done(void *data, const struct cn_background_answer *answer)
 {
     struct batch *batch = data;
     struct consumer *consumer = batch->consumer;
-    struct cn_background *background = consumer->background;
     /* An event that the end of the server or of its instance cut off was not the script's fault. */
-    bool interrupted = answer->err.code && !(answer->faults & CN_FAULT_REMOTE);
-    struct cn_queue_call *call = new_settlement(batch->ns, batch->lease, &batch->policy);
-    if (interrupted)
-        call->release = true;
-    else
-        read_verdicts(call, answer, batch->count);
-    if (answer->err.code && !interrupted)
+    batch->release = answer->err.code && !(answer->faults & CN_FAULT_REMOTE);
+    if (!batch->release)
+        read_verdicts(batch, answer);
+    if (answer->err.code && !batch->release)
         cn_error("queue consumer %s: %s", consumer->script, answer->err.text);
     consumer->running--;
-    cn_service_call_send(&call->base, background->objects, on_settled);
-    cn_free(batch);
+    settle(batch, CN_QUEUE_SETTLE);
     ask(consumer);
 }
 
@@ -177,11 +233,27 @@ static void pack(const struct cn_queue_call *call, const char *queue,
     event->bytes = cn_buf_take(&out);
 }
 
+static struct batch *new_batch(struct consumer *consumer, const struct cn_queue_call *call)
+{
+    struct batch *batch = CN_NEW(struct batch);
+    *batch = (struct batch){.consumer = consumer,
+                            .ns = call->base.call.ns,
+                            .policy = call->policy,
+                            .lease = call->lease,
+                            .count = call->count};
+    cn_list_init(&batch->link);
+    batch->verdicts = cn_alloc_zero((call->count + 1) * sizeof(*batch->verdicts));
+    for (size_t i = 0; i < call->count; i++) {
+        batch->verdicts[i].row = call->messages[i].row;
+        batch->verdicts[i].attempts = call->messages[i].attempts;
+    }
+    return batch;
+}
+
 static void dispatch_batch(struct consumer *consumer, const struct cn_queue_call *call)
 {
     struct cn_background *background = consumer->background;
-    struct batch *batch = CN_NEW(struct batch);
-    *batch = (struct batch){consumer, call->base.call.ns, call->policy, call->lease, call->count};
+    struct batch *batch = new_batch(consumer, call);
     struct cn_background_event event = {
         .script = consumer->script, .handler = "queue", .done = on_done, .data = batch};
     pack(call, call->base.call.ns->name + strlen("$queue/"), &event);
@@ -194,19 +266,17 @@ static void on_received(struct cn_service_call *base)
     struct cn_queue_call *call = CN_CONTAINER_OF(base, struct cn_queue_call, base);
     struct consumer *consumer = base->call.envelope.data;
     struct cn_background *background = consumer->background;
-    struct cn_consumers *all = background->consumers;
     consumer->receiving = false;
     if (base->call.envelope.err.code) {
         if (!is_stopping(consumer)) {
-            /* Where the queue is not, nobody minds: its own node asks it. */
-            if (cn_object_lane_serves(background->objects, &base->call.key))
+            if (is_here(consumer)) /* or its other node asks it */
                 cn_warn("queue %s: %s", base->call.ns->name, base->call.envelope.err.text);
-            uv_timer_start(&all->timer, on_retry, RETRY_MS, 0);
+            ask_later(background->consumers);
         }
     } else if (!consumer->current || is_stopping(consumer)) {
-        struct cn_queue_call *back = new_settlement(base->call.ns, call->lease, &call->policy);
+        struct batch *back = new_batch(consumer, call);
         back->release = true;
-        cn_service_call_send(&back->base, background->objects, on_settled);
+        settle(back, CN_QUEUE_SETTLE);
     } else {
         dispatch_batch(consumer, call);
         ask(consumer);
@@ -241,6 +311,7 @@ static void update(struct cn_background *background, const struct cn_script *scr
     consumer->script = cn_strdup(script->name);
     consumer->settings = *settings;
     consumer->current = true;
+    cn_service_key(settings->ns, CN_QUEUE_OBJECT, &consumer->key);
     unsigned lanes = cn_node_lane_count(background->node), index = background->index;
     unsigned all_lanes = settings->max_concurrency;
     consumer->limit =
@@ -256,6 +327,7 @@ void cn_consumers_update(struct cn_background *background)
     if (!background->consumers) {
         background->consumers = CN_NEW(struct cn_consumers);
         cn_list_init(&background->consumers->list);
+        cn_list_init(&background->consumers->unsettled);
         uv_timer_init(background->loop, &background->consumers->timer);
         background->consumers->timer.data = background->consumers;
     }
@@ -285,6 +357,8 @@ void cn_consumers_free(struct cn_background *background)
     cn_loop_assert_owner(background->loop);
     if (!background->consumers)
         return;
+    CN_LIST_FOREACH(&background->consumers->unsettled, node)
+    free_batch(CN_CONTAINER_OF(node, struct batch, link)); /* they come again */
     CN_LIST_FOREACH(&background->consumers->list, node)
     {
         struct consumer *consumer = CN_CONTAINER_OF(node, struct consumer, link);

@@ -12,6 +12,15 @@
  * max_concurrency is shared out among the lanes; without it a lane runs up to
  * CN_CONSUMER_CONCURRENCY at a time.
  *
+ * N1  In a cluster the lanes of the node that has the queue take its batches, and they run there;
+ *     others look every second whether it has become theirs. So max_concurrency holds for all
+ *     nodes, and a lease ends with the node that has given it: nothing waits for one that is lost.
+ *     (Queues are spread over the nodes.)
+ * N2  What became of a batch is told to the queue wherever it is by then, again and again if that
+ *     fails as retryable: it is by the number of a lease, which is good once. A queue that was
+ *     loaded anew meanwhile does not know the lease; it is told of the messages then. So one whose
+ *     batch ended while its queue moved is not delivered again, unless the queue was faster.
+ *
  * Threads: the lane's. */
 #ifndef CN_BACKGROUND_CONSUMERS_H
 #define CN_BACKGROUND_CONSUMERS_H

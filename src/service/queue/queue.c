@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/mem.h"
+#include "base/rand.h"
 #include "object/alarm.h"
 #include "object/node.h"
 #include "service/queue/queue_private.h"
@@ -349,8 +350,10 @@ static int settle(struct cn_queue *queue, struct lease *lease, const struct cn_q
 static int op_settle(struct cn_queue *queue, struct cn_queue_call *call, struct cn_err *err)
 {
     struct lease *lease = find_lease(queue, call->lease);
-    if (!lease)
-        return 0; /* it had lasted too long: its messages are under way again */
+    if (!lease) { /* it had lasted too long, or the queue was loaded anew: Q2 */
+        call->unknown = true;
+        return 0;
+    }
     if (!call->verdicts && !call->release && lease->left == lease->count) {
         int rc = ack_all(queue, lease, err);
         free_lease(lease);
@@ -744,6 +747,8 @@ static int queue_create(struct cn_object *object, void *class_data, void **insta
     *instance = queue;
     int rc = cn_queue_load(queue, err);
     queue->since_ms = cn_queue_now(queue);
+    cn_rand_secure(&queue->last_lease, sizeof(queue->last_lease));
+    queue->last_lease >>= 1; /* Q2 of queue.h */
     return rc;
 }
 

@@ -17,6 +17,8 @@
  *     ended in a retry, plus one. Who pulled it before the crash and acknowledges it afterwards is
  *     heard, unless it has been delivered again by then: its row and its attempts are the same, and
  *     a message that is retried gets another row.
+ *     The number of a lease is never given again, by whichever node has the queue: a verdict that
+ *     comes late is for no other batch.
  * Q3  `ready` is a table in order of its row ids with no further index: sending appends at its end,
  *     receiving reads behind a cursor, acknowledging deletes a run of rows at its beginning. What
  *     each of them costs does not depend on how many messages wait (docs/performance.md).
@@ -32,6 +34,7 @@
 #include "service/def.h"
 #include "service/service.h"
 
+#define CN_QUEUE_OBJECT "0"
 #define CN_QUEUE_BATCH_COUNT_MAX 100
 #define CN_QUEUE_BATCH_SIZE_MAX 256000
 #define CN_QUEUE_MESSAGE_SIZE_MAX 128000
@@ -108,6 +111,7 @@ struct cn_queue_call {
     size_t verdict_count;
     bool release;   /* settle: it was not tried: deliver it again, attempts as they are */
     size_t settled; /* ack: how many leases were still good */
+    bool unknown; /* settle answers: there is no such lease; ack says what became of the messages */
     /* Configure. */
     int paused;          /* -1, 0, 1 */
     int64_t retention_s; /* -1 */

@@ -15,7 +15,7 @@ void cn_queue_call_fini(struct cn_service_call *base)
 struct cn_queue_call *cn_queue_call_new(struct cn_namespace *ns, enum cn_queue_op op)
 {
     struct cn_queue_call *call = CN_NEW(struct cn_queue_call);
-    cn_service_call_init(&call->base, ns, "0", op, cn_queue_call_fini);
+    cn_service_call_init(&call->base, ns, CN_QUEUE_OBJECT, op, cn_queue_call_fini);
     cn_list_init(&call->link);
     call->paused = -1;
     call->retention_s = -1;

@@ -114,6 +114,7 @@ static const struct cn_wire_field answered[] = {
                  CN_QUEUE_BATCH_COUNT_MAX),
     CN_WIRE_UINT(5, struct cn_queue_call, settled, CN_QUEUE_BATCH_COUNT_MAX),
     CN_WIRE_GROUP(6, struct cn_queue_call, metrics, metrics),
+    CN_WIRE_BOOL(7, struct cn_queue_call, unknown),
     CN_WIRE_END};
 
 /* --- what a peer may not say ------------------------------------------------------------------ */
@@ -143,6 +144,7 @@ static bool check(const struct cn_service_call *base)
             return false;
     return are_messages(call) && is_delay(call->policy.retry_delay_s, 0) &&
            is_delay(call->retention_s, -1) && call->paused >= -1 && call->paused <= 1 &&
+           !call->waits && /* N1 of background/consumers.h: for who asks where the queue is */
            (base->call.op == CN_QUEUE_RECEIVE ? !call->count && call->count_max
                                               : !call->count || base->call.op == CN_QUEUE_SEND);
 }

@@ -192,3 +192,42 @@ TEST(consumers, a_lane_that_drains_gives_messages_back)
     CHECK_INT(0, waiting());
     close_lane(disk);
 }
+
+/* The queue is loaded anew, as when another node takes it over: it knows no leases. */
+static void reload_queue(void)
+{
+    size_t cursor = 0;
+    const struct cn_map_entry *entry;
+    CHECK(cn_map_next(&rig.lane.objects, &cursor, &entry));
+    struct cn_object *object = entry->value;
+    cn_object_enter(object);
+    cn_object_reset(object, CN_FAULT_RESET, UV_EIO, "for the test");
+    cn_object_leave(object);
+    cn_object_lane_sweep(&rig.lane);
+}
+
+/* N2: nobody else has had the messages by then. */
+TEST(consumers, a_verdict_counts_when_the_queue_was_loaded_anew_meanwhile)
+{
+    struct cn_disk *disk = open_lane();
+    uint8_t verdicts[10] = {0, 0xff, 0xff, 0xff, 0xff, /* acknowledged */
+                            1, 0,    0,    0,    0};   /* again */
+    send_texts("abcd");
+    cn_consumers_update(&lane.background);
+    CHECK_STR("a1b1", next_event());
+    lane.draining = true; /* so that it does not ask again at once */
+    reload_queue();
+    CHECK_INT(4, waiting());
+    answer(&(struct cn_background_answer){.result = verdicts, .result_size = sizeof(verdicts)});
+    while (waiting() != 3)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    lane.draining = false;
+    cn_consumers_update(&lane.background);
+    CHECK_STR("b1c1", next_event()); /* it was never retried: that verdict was for a lease */
+    answer(&(struct cn_background_answer){0});
+    CHECK_STR("d1", next_event());
+    answer(&(struct cn_background_answer){0});
+    while (waiting() != 0)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    close_lane(disk);
+}

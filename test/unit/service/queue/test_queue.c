@@ -191,6 +191,27 @@ TEST(queue, a_restart_delivers_what_was_not_settled)
     cn_disk_system_free(rig.disk);
 }
 
+/* Q2: leases were counted from 1 whenever the queue was loaded, so a verdict that came late, from a
+ * node that had the batch of before, acknowledged messages of another batch. */
+TEST(queue, a_verdict_that_comes_late_is_for_no_other_batch)
+{
+    struct cn_disk *disk = open_rig();
+    send_text("a", 0);
+    struct cn_queue_call *before = receive(1, 60000);
+    reopen(disk);
+    struct cn_queue_call *after = receive(1, 60000);
+    CHECK_INT(1, after->count);
+    CHECK(before->lease && before->lease != after->lease);
+    settle_all(before);
+    CHECK_INT(1, metrics().count);
+    settle_all(after);
+    CHECK_INT(0, metrics().count);
+    cn_service_call_free(&before->base);
+    cn_service_call_free(&after->base);
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
 /* Sends "000", "001", ... up to `count`. */
 static void send_numbers(int count)
 {
