@@ -125,9 +125,9 @@ struct cairn_event {
     cairn_stream *stream;  /* of a response: its body; NULL: none */
     struct cn_buf request; /* a body that came as a stream and was collected */
     bool collected;
-    bool streamed;        /* request_stream() was called */
+    bool streamed;                       /* request_stream() was called */
     char socket[CN_SOCKET_ADDRESS_SIZE]; /* of a response: the address of its WebSocket; "": none */
-    int64_t scheduled_ms; /* of an alarm */
+    int64_t scheduled_ms;                /* of an alarm */
     unsigned retries;
 };
 

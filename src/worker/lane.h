@@ -122,15 +122,15 @@ struct cn_lane {
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
     /* The way to other nodes, borrowed, set before requests come; NULL: there are none. */
     const struct cn_ws_carrier *carrier;
-    struct cn_list far_trunks; /* ws_far.c */
-    struct cn_rand rand;                       /* for numbers of requests */
-    struct cn_handles events;                  /* every event under way on this lane */
-    struct cn_deployment *deployment;          /* current, a reference; NULL before the first */
-    struct cn_instance **current;   /* one per script of the deployment: CURRENT, or NULL (N2) */
-    struct cn_lane_place *places;   /* likewise; owned */
-    uint32_t last_serial;           /* given to an instance */
-    struct cn_list instances;       /* of all struct cn_instance, old ones too */
-    struct cn_deployment *starting; /* being started, or NULL */
+    struct cn_list far_trunks;        /* ws_far.c */
+    struct cn_rand rand;              /* for numbers of requests */
+    struct cn_handles events;         /* every event under way on this lane */
+    struct cn_deployment *deployment; /* current, a reference; NULL before the first */
+    struct cn_instance **current;     /* one per script of the deployment: CURRENT, or NULL (N2) */
+    struct cn_lane_place *places;     /* likewise; owned */
+    uint32_t last_serial;             /* given to an instance */
+    struct cn_list instances;         /* of all struct cn_instance, old ones too */
+    struct cn_deployment *starting;   /* being started, or NULL */
     struct cn_instance **starting_instances;
     struct cn_lane_place *starting_places;
     size_t starting_left;

@@ -241,11 +241,11 @@ void cn_websocket_transit(struct cn_lane *lane, struct cn_ws_end *end,
     transit->deadline_ms = uv_now(&lane->loop) + TRANSIT_MS;
     cn_list_push_back(&lane->sockets_transit, &transit->link);
     cn_ws_end_depart(end);
-    int size = snprintf(address, CN_SOCKET_ADDRESS_SIZE, "%u:%" PRIu64, lane->options.index,
-                        end->handle);
+    int size =
+        snprintf(address, CN_SOCKET_ADDRESS_SIZE, "%u:%" PRIu64, lane->options.index, end->handle);
     if (lane->carrier)
-        snprintf(address + size, CN_SOCKET_ADDRESS_SIZE - (size_t)size,
-                 "@%" PRIu64 ".%" PRIu64, lane->carrier->disk, lane->carrier->life);
+        snprintf(address + size, CN_SOCKET_ADDRESS_SIZE - (size_t)size, "@%" PRIu64 ".%" PRIu64,
+                 lane->carrier->disk, lane->carrier->life);
 }
 
 bool cn_websocket_offer(struct cn_object_lane *objects, struct cn_ws_end *own,
@@ -306,8 +306,8 @@ uint64_t cn_websocket_claim(struct cn_instance *instance, const char *address)
     cn_loop_assert_owner(&instance->lane->loop);
     struct cn_lane *lane = instance->lane;
     struct cn_ws_site site = read_address(address);
-    bool far = lane->carrier &&
-               (site.disk != lane->carrier->disk || site.life != lane->carrier->life);
+    bool far =
+        lane->carrier && (site.disk != lane->carrier->disk || site.life != lane->carrier->life);
     struct cn_ws_end *end = !far && site.lane == lane->options.index
                                 ? claim_here(lane, site.handle)
                                 : claim_elsewhere(lane, &site, far);

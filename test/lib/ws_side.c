@@ -7,7 +7,8 @@
 
 #include "test/lib/test.h"
 
-__attribute__((format(printf, 2, 3))) static void note(struct ws_side *side, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct ws_side *side, const char *format,
+                                                       ...)
 {
     size_t size = strlen(side->seen);
     va_list args;

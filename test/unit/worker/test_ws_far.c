@@ -47,8 +47,8 @@ static void ask(void *data, struct cn_lane *lane, uint64_t disk, unsigned to, ui
     (void)data;
     pthread_mutex_lock(&questions_lock);
     CHECK(disk == to + 1 && question_count < 64);
-    questions[question_count++] = (struct question){lane->options.index, to,    bytes, size, done,
-                                                    asked,               {0}, false};
+    questions[question_count++] =
+        (struct question){lane->options.index, to, bytes, size, done, asked, {0}, false};
     pthread_mutex_unlock(&questions_lock);
 }
 
