@@ -320,11 +320,37 @@ $(B)/cluster/node: $(CLUSTER_NODE) $(LIB)
 $(B)/cluster/test_cluster: $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD) $(LDLIBS_ALL)
-.PHONY: cluster-test cluster-test-server
+.PHONY: cluster-test cluster-test-server cluster-quick cluster-campaign cluster-control cluster-planted cluster-objects
 cluster-test: setup-test $(B)/cluster/node $(B)/cluster/test_cluster cluster-test-server ## nodes of a cluster as processes on a real PostgreSQL, under faults; CLUSTER_SECONDS=60
 	@CLUSTER_NODE=$(abspath $(B)/cluster/node) CLUSTER_SECONDS=$(CLUSTER_SECONDS) $(B)/cluster/test_cluster
 cluster-test-server: $(B)/cairn ## the same with real servers (test/cluster/server); CLUSTER_SECONDS=60
 	@CAIRN=$(abspath $(B)/cairn) CLUSTER_SECONDS=$(CLUSTER_SECONDS) node --test --test-concurrency=1 --test-reporter=spec test/cluster/server/*.test.mjs
+
+# Campaigns against real servers, judged by their histories: test/cluster/server/campaign.mjs.
+CAMPAIGN ?= --nodes 5 --faults 300 --failovers 30
+CAMPAIGN_RUN = CAIRN=$(abspath $(B)/cairn) node test/cluster/server/campaign.mjs
+cluster-campaign: setup-test $(B)/cairn ## nodes in network namespaces, load, 300 faults and 30 fail-overs of the engine; CAMPAIGN="--faults 50 --seed 7"
+	@$(CAMPAIGN_RUN) $(CAMPAIGN)
+cluster-quick: $(B)/cairn ## the same, short, and its control: part of make test
+	@node --test --test-reporter=dot test/cluster/server/judge.test.mjs
+	@$(CAMPAIGN_RUN) --quick --quiet
+	@$(CAMPAIGN_RUN) --control --quick --quiet
+cluster-control: $(B)/cairn ## an engine that does not wait for its standby: losses must be found
+	@$(CAMPAIGN_RUN) --control
+# Servers with a bug of the simulation's in their decisions (CN_SIMULATION), chosen by CAIRN_BROKEN: test/cluster/broken.c.
+$(B)/planted/broken.o: test/cluster/broken.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CCACHE) $(CC) $(CFLAGS_ALL) -DCN_SIMULATION -c $< -o $@
+CLUSTER_BROKEN := $(B)/planted/broken.o $(patsubst src/%.c,$(B)/planted/%.o,$(wildcard src/cluster/member*.c))
+$(B)/cairn-broken: $(B)/obj/cli/main.o $(CLUSTER_BROKEN) $(LIB)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $^ $(LDLIBS_ALL)
+cluster-planted: $(B)/cairn-broken ## whether a campaign finds bugs that are planted into the server; PLANTED=no-tail
+	@CAIRN=$(abspath $(B)/cairn-broken) node test/cluster/server/planted.mjs $(PLANTED)
+CLUSTER_OBJECTS ?= --objects 100000 --nodes 3
+cluster-objects: $(B)/cairn ## 100,000 live objects on three nodes, of which one is killed; CLUSTER_OBJECTS="--objects 1000"
+	@CAIRN=$(abspath $(B)/cairn) node test/cluster/server/objects.mjs $(CLUSTER_OBJECTS)
 
 FLIPS ?= 1500
 flips: $(B)/unit/store/test_damage $(B)/cairn ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500
@@ -456,7 +482,7 @@ modules-tsan: ## the second half; TEST=modules/flow.test.mjs
 # Builds everything at once, then runs one kind of test after the other.
 test: setup-test ## everything up to a green test run
 	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
-	@for tests in unit replay crash-quick simulate fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example 'test-wrangler SHORT=1' san-quick instructions; do \
+	@for tests in unit replay crash-quick simulate cluster-quick fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example 'test-wrangler SHORT=1' san-quick instructions; do \
 	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
 
 run: all ## build, then serve the examples and the applications

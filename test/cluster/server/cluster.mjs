@@ -67,7 +67,7 @@ export default {
 };
 
 /** A folder with a socket of PostgreSQL that leads to the one in another; when it is cut, what is sent is swallowed. */
-class Wire {
+export class Wire {
   constructor(t, dir, to) {
     this.dir = dir;
     this.open = new Set();

@@ -1,10 +1,11 @@
 // Servers of PostgreSQL for a test: a primary, a synchronous standby, and what may happen to them.
 //
-// They run as an unprivileged user below a folder of their own and listen on a socket in it, so no port is taken. What test/lib/postgres.h is for
-// tests in C.
+// They run as an unprivileged user below a folder of their own and listen on a socket in it, so no port is taken; one that has a place (net.mjs)
+// listens at its address as well, and is followed there. What test/lib/postgres.h is for tests in C.
 import { execFile, spawn } from "node:child_process";
 import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { signalTree } from "./processes.mjs";
 import { promisify } from "node:util";
 
 const exec = promisify(execFile); // nothing here blocks: the wires of a cluster are in this process
@@ -20,15 +21,16 @@ export const absent = bin === null && "PostgreSQL is not installed (Debian packa
 export class Postgres {
   /** @param {string} standbys synchronous_standby_names; "": none is waited for
    *  @param {string[]} lines of its configuration, besides */
-  static async make(t, standbys = "*", lines = []) {
-    const server = new Postgres(t);
+  static async make(t, standbys = "*", lines = [], { place, base } = {}) {
+    const server = new Postgres(t, place, base);
     await server.#run("initdb", "-D", "data", "-U", "cairn", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C");
     server.#configure(`synchronous_standby_names = '${standbys}'`, "autovacuum = off", ...lines);
     return server.start();
   }
 
-  constructor(t) {
-    this.dir = mkdtempSync("/tmp/cairn-pg-"); // short: it has a socket
+  constructor(t, place, base = "/tmp") {
+    this.place = place;
+    this.dir = mkdtempSync(`${base}/cairn-pg-`); // short: it has a socket
     if (user.uid) chownSync(this.dir, NOBODY, NOBODY);
     t.after(() => {
       this.kill();
@@ -42,9 +44,10 @@ export class Postgres {
 
   #configure(...lines) {
     appendFileSync(path.join(this.dir, "data/postgresql.conf"), [
-      "listen_addresses = ''", `unix_socket_directories = '${this.dir}'`, "max_connections = 400", "shared_buffers = 16MB", "wal_level = replica",
-      "max_wal_senders = 10", "hot_standby = on", "wal_keep_size = 64MB", "logging_collector = off", ...lines, "",
+      `listen_addresses = '${this.place?.address ?? ""}'`, `unix_socket_directories = '${this.dir}'`, "max_connections = 400", "shared_buffers = 16MB", "wal_level = replica",
+      "max_wal_senders = 10", "hot_standby = on", "wal_keep_size = 64MB", "logging_collector = off", "log_checkpoints = off", ...lines, "",
     ].join("\n"));
+    if (this.place) appendFileSync(path.join(this.dir, "data/pg_hba.conf"), "host all all 10.77.0.0/16 trust\nhost replication all 10.77.0.0/16 trust\n");
   }
 
   async start() {
@@ -52,7 +55,8 @@ export class Postgres {
     const argv = [...(user.uid ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : []), "--pdeathsig=QUIT", path.join(bin, "postgres"), "-D", "data"];
     await this.exited; // one that was killed leaves processes, which end a moment later
     rmSync(path.join(this.dir, "data/postmaster.pid"), { force: true });
-    this.child = spawn("setpriv", argv, { cwd: this.dir, stdio: ["ignore", "pipe", "pipe"] });
+    const [program, ...rest] = [...(this.place?.prefix ?? []), "setpriv", ...argv];
+    this.child = spawn(program, rest, { cwd: this.dir, stdio: ["ignore", "pipe", "pipe"] });
     this.output = "";
     for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => (this.output += text));
     this.exited = new Promise((resolve) => this.child.on("exit", resolve));
@@ -61,10 +65,10 @@ export class Postgres {
   }
 
   /** A copy of a running server that follows it. */
-  static async copy(t, of, name = "second") {
-    const server = new Postgres(t);
-    const conninfo = `host=${of.dir} user=cairn application_name=${name}`;
-    await server.#run("pg_basebackup", "-D", "data", "-d", conninfo, "-X", "stream", "-c", "fast", "--no-sync");
+  static async copy(t, of, name = "second", { place, base } = {}) {
+    const server = new Postgres(t, place, base);
+    const conninfo = `host=${of.place?.address ?? of.dir} user=cairn application_name=${name}`;
+    await server.#run("pg_basebackup", "-D", "data", "-d", `host=${of.dir} user=cairn`, "-X", "stream", "-c", "fast", "--no-sync");
     server.#configure(`primary_conninfo = '${conninfo}'`);
     writeFileSync(path.join(server.dir, "data/standby.signal"), "", { mode: 0o644 });
     if (user.uid) chownSync(path.join(server.dir, "data/standby.signal"), NOBODY, NOBODY);
@@ -77,6 +81,11 @@ export class Postgres {
   kill() {
     if (!this.child || this.child.exitCode !== null || this.child.signalCode !== null) return;
     this.child.kill("SIGKILL");
+  }
+
+  /** All its processes stand still, or go on. */
+  freeze(on) {
+    signalTree(this.child.pid, on ? "SIGSTOP" : "SIGCONT");
   }
 
   promote() {
