@@ -117,6 +117,7 @@ const GLUE = {
   "cli/cmd_build.c": ["arguments, a call, what is printed", "integration/cli/bundle.test.mjs"],
   "cli/cmd_check.c": ["arguments, a call, what is printed", "integration/cli/damage.test.mjs"],
   "cli/cmd_cluster.c": ["arguments, a call, what is printed", "cluster/server/nodes.test.mjs"],
+  "server/cluster_report.c": ["a list of numbers", "cluster/server/watched.test.mjs"],
   "cli/cmd_dashboard.c": ["arguments, a call, what is printed", "integration/admin/listener.test.mjs"],
   "cli/cmd_deploy.c": ["arguments, a call, what is printed", "integration/cli/reload.test.mjs"],
   "cli/cmd_delete.c": ["arguments, a call, what is printed", "integration/deploy/remote.test.mjs"],

@@ -143,6 +143,8 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
         why = "draining";
     else if (admin->options.control.shards && check_stores(admin->options.control.shards, &err) < 0)
         why = err.text;
+    else if (admin->options.unready)
+        why = admin->options.unready(admin->options.above, err.text, sizeof(err.text));
     int size = snprintf(text, sizeof(text), "%s\n", why ? why : "ready");
     answer(http, why ? 503 : 200, "text/plain;charset=UTF-8", text, (size_t)size);
 }
@@ -150,8 +152,9 @@ static void answer_ready(struct cn_admin *admin, struct cn_http_request *http)
 static struct cn_metrics_sources sources_of(const struct cn_admin_options *options)
 {
     const struct cn_control *control = &options->control;
-    return (struct cn_metrics_sources){options->server, cn_server_metrics, control->node,
-                                       control->shards, control->points,   options->otlp};
+    return (struct cn_metrics_sources){options->server,  cn_server_metrics, control->node,
+                                       control->shards,  control->points,   options->otlp,
+                                       options->metrics, options->above};
 }
 
 static void answer_metrics(struct cn_admin *admin, struct cn_http_request *http)

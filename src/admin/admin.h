@@ -33,6 +33,7 @@
 #include "base/err.h"
 
 struct cn_admin;
+struct cn_metrics_sink;
 struct cn_otlp;
 struct cn_server;
 struct cn_taps;
@@ -57,6 +58,11 @@ struct cn_admin_options {
     bool inspector;             /* the DevTools Protocol on 127.0.0.1 (inspector.h), */
     uint16_t inspector_port;    /* 0: any */
     struct cn_taps *taps;       /* who listens to workers (live.h); NULL: nobody can */
+    /* What a room above knows of whether the process serves, and counts; any thread. Each may be
+     * NULL. Ready: NULL; else `text` with why not. */
+    const char *(*unready)(void *data, char *text, size_t size);
+    void (*metrics)(void *data, struct cn_metrics_sink *sink);
+    void *above; /* for them */
 };
 
 int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **admin,

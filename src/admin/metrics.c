@@ -567,4 +567,6 @@ void cn_metrics_read(const struct cn_metrics_sources *sources, struct cn_metrics
         read_history(sink, sources->shards);
     }
     read_otlp(sink, sources->otlp);
+    if (sources->more)
+        sources->more(sources->more_data, sink);
 }

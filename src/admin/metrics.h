@@ -18,6 +18,7 @@
 struct cn_buf;
 struct cn_history;
 struct cn_lane_metrics;
+struct cn_metrics_sink;
 struct cn_node;
 struct cn_otlp;
 struct cn_points;
@@ -33,6 +34,8 @@ struct cn_metrics_sources {
     struct cn_shards *shards;
     struct cn_points *points;
     struct cn_otlp *otlp;
+    void (*more)(void *data, struct cn_metrics_sink *sink); /* of a room above; any thread */
+    void *more_data;
 };
 
 enum cn_metric_type { CN_METRIC_COUNTER, CN_METRIC_GAUGE, CN_METRIC_HISTOGRAM };

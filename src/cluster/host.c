@@ -141,6 +141,11 @@ static void host_send(void *data, const struct cn_engine_statement *statement)
     struct cn_host *host = data;
     atomic_store(&host->number, statement->number); /* cn_host_ticket() */
     host->weighed_next = 0;
+    if (statement->kind == CN_ENGINE_APPEND) {
+        unsigned at = host->sent_next++ % CN_ARRAY_COUNT(host->sent);
+        host->sent[at].number = statement->number;
+        host->sent[at].at_us = uv_hrtime() / 1000;
+    }
     cn_engine_pg_send(host->engine, statement);
     cn_buf_clear(&host->weighed);
     cn_buf_clear(&host->weighed_index);
@@ -262,8 +267,21 @@ static void publish_lease(struct cn_host *host)
         host->config.front->wake(host->config.front->data);
 }
 
+static void add_follower(struct cn_host_status *status, const struct cn_member_shard *shard,
+                         int64_t now_ms)
+{
+    int64_t since = shard->fed_ms > shard->since_ms ? shard->fed_ms : shard->since_ms;
+    int64_t silent = now_ms - since;
+    status->following++;
+    status->behind += shard->read != CN_READ_IDLE || silent >= CN_HOST_SILENT_MS;
+    if (silent > status->silent_ms)
+        status->silent_ms = silent;
+}
+
 static void publish_status(struct cn_host *host)
 {
+    const struct cn_member_peer *me = cn_member_peer_of_disk(&host->member, host->config.disk);
+    int64_t now = cn_host_clock_ms();
     struct cn_host_status status = {.state = host->member.state,
                                     .session = host->member.session,
                                     .disk = host->config.disk,
@@ -272,12 +290,19 @@ static void publish_status(struct cn_host *host)
                                     .batches = host->member.batch_count,
                                     .takeovers = host->takeovers,
                                     .fenced = host->fenced,
+                                    .draining = me && me->draining,
+                                    .copies_in = host->member.copies,
+                                    .copies_out = host->copy_count,
+                                    .appends = host->appends,
+                                    .engine_links = host->engine_links,
+                                    .engine_broken = host->engine_broken,
                                     .queued_bytes = host->queued_total,
                                     .feeds_dropped = host->feeds_dropped};
     for (unsigned i = 0; i < host->shard_count; i++) {
         const struct cn_member_shard *shard = &host->member.shards[i];
         status.serving += shard->role == CN_ROLE_SERVING;
-        status.following += shard->role == CN_ROLE_FOLLOWING || shard->role == CN_ROLE_CLAIMING;
+        if (shard->role == CN_ROLE_FOLLOWING || shard->role == CN_ROLE_CLAIMING)
+            add_follower(&status, shard, now);
         status.coming += shard->role == CN_ROLE_COPYING || shard->role == CN_ROLE_JOINING ||
                          shard->role == CN_ROLE_TAKING;
         status.leaving += shard->role == CN_ROLE_STOPPING || shard->role == CN_ROLE_MOVING;
@@ -289,6 +314,7 @@ static void publish_status(struct cn_host *host)
         cn_links_stats(host->links, &stats);
         status.links_up = stats.up;
         status.links_broken = stats.broken;
+        status.link_bytes = stats.queued_bytes;
     }
     pthread_mutex_lock(&host->status_lock);
     memcpy(status.engine, host->status.engine, sizeof(status.engine));
@@ -435,6 +461,7 @@ static void on_up(void *data, uint64_t link, const struct cn_engine_pg_info *inf
             meet(host, info);
         return;
     }
+    host->engine_links++;
     cn_member_link_up(&host->member, cn_host_clock_ms(), link, &info->link);
     cn_host_after(host);
 }
@@ -447,8 +474,24 @@ static void on_down(void *data, uint64_t link, const char *why)
         uv_timer_start(&host->timer, on_time, BOOT_RETRY_MS, 0);
         return;
     }
+    host->engine_broken++;
     cn_member_link_down(&host->member, cn_host_clock_ms(), link);
+    publish_status(host);
     cn_host_after(host);
+}
+
+static void note_append(struct cn_host *host, uint64_t number)
+{
+    host->appends++;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(host->sent); i++)
+        if (host->sent[i].number == number)
+            cn_histogram_note(&host->append_us, cn_histogram_us,
+                              uv_hrtime() / 1000 - host->sent[i].at_us);
+}
+
+const struct cn_histogram *cn_host_append_us(const struct cn_host *host)
+{
+    return &host->append_us;
 }
 
 static void on_answer(void *data, const struct cn_engine_answer *answer,
@@ -461,6 +504,8 @@ static void on_answer(void *data, const struct cn_engine_answer *answer,
         if (shard->read == CN_READ_SENT && shard->read_number == answer->number)
             cn_host_tail_keep(&host->shards[item->shard], item->to - count, records, count);
     }
+    if (answer->kind == CN_ENGINE_APPEND)
+        note_append(host, answer->number);
     cn_member_answer(&host->member, cn_host_clock_ms(), answer);
     if (answer->kind == CN_ENGINE_LEAVE && host->member.state == CN_MEMBER_GONE)
         atomic_store(&host->parted, true);

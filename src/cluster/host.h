@@ -80,6 +80,7 @@
 #include "cluster/member.h"
 
 struct cn_buf;
+struct cn_histogram;
 struct cn_host;
 struct cn_stream_moved;
 
@@ -238,18 +239,31 @@ uint64_t cn_host_twin(struct cn_host *host);
 /* By an operator; any thread, waits for the host's. CN_ENOTFOUND, CN_EOVERLOADED: not now. */
 int cn_host_move(struct cn_host *host, uint32_t shard, const char *node, struct cn_err *err);
 
+#define CN_HOST_SILENT_MS 5000
+
 struct cn_host_status {
     enum cn_member_state state;
     bool lease; /* valid when it was asked */
     uint64_t session, disk;
     unsigned shard_count, serving, following, coming, leaving; /* shards, by role */
     unsigned nodes;                                            /* live sessions */
-    uint64_t unsettled_records, batches;
+    bool draining;                                             /* an operator wants it empty */
+    unsigned copies_in, copies_out;
+    /* Of the replicas that follow: those that read what they lack from the engine, or have not
+     * heard of their owner for CN_HOST_SILENT_MS; the longest that one has not. */
+    unsigned behind;
+    int64_t silent_ms;
+    uint64_t unsettled_records, batches, appends;
     uint64_t takeovers, fenced, links_up, links_broken, queued_bytes, feeds_dropped;
+    uint64_t link_bytes; /* waiting for other nodes to take them */
+    uint64_t engine_links, engine_broken;
     char engine[200]; /* why its last link ended; "": none has */
 };
-/* Any thread. */
+/* Any thread; all but the lease as of the last beat, or of the end of the last link. */
 void cn_host_status(struct cn_host *host, struct cn_host_status *status);
+
+/* From an APPEND to its answer, in microseconds. Any thread reads. */
+const struct cn_histogram *cn_host_append_us(const struct cn_host *host);
 
 /* A time of the clock that leases are counted by: it goes on while the machine sleeps. */
 int64_t cn_host_clock_ms(void);

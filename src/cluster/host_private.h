@@ -27,6 +27,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/counter.h"
 #include "base/list.h"
 #include "base/mailbox.h"
 #include "cluster/host.h"
@@ -118,6 +119,12 @@ struct cn_host {
     /* Records that were weighed for the batch that is being gathered: H4. */
     struct cn_buf weighed, weighed_index, scratch;
     size_t weighed_next;
+    struct {
+        uint64_t number, at_us;    /* of the statement */
+    } sent[CN_MEMBER_BATCHES_MAX]; /* the last appends */
+    unsigned sent_next;
+    struct cn_histogram append_us;
+    uint64_t appends, engine_links, engine_broken;
     uint64_t queued_total, feeds_dropped, takeovers, fenced, copy_number, coming_number;
     struct cn_list copies; /* of struct cn_host_copy */
     unsigned copy_count;

@@ -65,6 +65,7 @@ struct cn_disk;
 struct cn_err;
 struct cn_host;
 struct cn_ledger;
+struct cn_metrics_sink;
 struct cn_shards;
 struct cn_witness;
 
@@ -103,6 +104,10 @@ void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHA
 const struct cn_ledger *cn_cluster_ledger(struct cn_cluster *cluster);
 /* Refuses a call that has come to the wrong node (N4). On its lane. */
 void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call);
+/* For the admin listener (server/cluster_report.c): why a load balancer should pass this node by,
+ * NULL: it serves; and what is counted. Any thread, `cluster` is a struct cn_cluster. */
+const char *cn_cluster_unready(void *cluster, char *text, size_t size);
+void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink);
 /* Whether it has failed; then *err says why. */
 bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err);
 

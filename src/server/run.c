@@ -372,6 +372,11 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
                                                   .pause = cn_v4_pause,
                                                   .more_data = &settings->v4};
     settings->admin.find_token = cn_v4_find_token;
+    if (settings->data.cluster) {
+        settings->admin.unready = cn_cluster_unready;
+        settings->admin.metrics = cn_cluster_metrics;
+        settings->admin.above = settings->data.cluster;
+    }
     if (asked->inspector_port) {
         long port = cn_address_port(asked->inspector_port);
         if (port < 0)

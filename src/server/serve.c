@@ -423,9 +423,9 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;
     }
-    struct cn_metrics_sources sources = {serve->server,        cn_server_metrics,
-                                         admin.control.node,   admin.control.shards,
-                                         admin.control.points, options->otlp};
+    struct cn_metrics_sources sources = {
+        serve->server,        cn_server_metrics, admin.control.node, admin.control.shards,
+        admin.control.points, options->otlp,     admin.metrics,      admin.above};
     cn_otlp_attach(options->otlp, &sources);
     for (size_t i = 0; i < CN_ARRAY_COUNT(signal_numbers); i++) {
         uv_signal_init(&serve->loop, &serve->signals[i]);

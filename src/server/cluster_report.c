@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* server/cluster_report.c - what a node tells those who watch it: readiness and metrics. See
+ * cluster.h. */
+#include <stdio.h>
+
+#include "admin/metrics.h"
+#include "base/assert.h"
+#include "base/counter.h"
+#include "cluster/host.h"
+#include "object/shard.h"
+#include "server/cluster.h"
+#include "store/log.h"
+#include "store/store.h"
+
+static const char *const state_names[CN_MEMBER_STATES] = {
+    [CN_MEMBER_AWAY] = "away",   [CN_MEMBER_JOINING] = "joining", [CN_MEMBER_LIVE] = "live",
+    [CN_MEMBER_DOUBT] = "doubt", [CN_MEMBER_LEAVING] = "leaving", [CN_MEMBER_GONE] = "gone"};
+
+const char *cn_cluster_unready(void *cluster, char *text, size_t size)
+{
+    struct cn_host_status status;
+    cn_host_status(cn_cluster_host(cluster), &status);
+    if (status.state != CN_MEMBER_LIVE && status.state != CN_MEMBER_DOUBT)
+        return "not in the cluster: joining, or leaving";
+    if (status.draining)
+        return "draining: an operator wants this node empty";
+    if (status.lease)
+        return NULL;
+    snprintf(text, size, "no lease: the engine does not answer%s%s", *status.engine ? ": " : "",
+             status.engine);
+    return text;
+}
+
+/* Bytes that wait for the engine. */
+static uint64_t unsettled_bytes(struct cn_shards *shards)
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < cn_shards_count(shards); i++) {
+        struct cn_shard *shard = cn_shards_hold_index(shards, i);
+        if (!shard)
+            continue;
+        bytes += cn_log_pending(cn_store_log(shard->store));
+        cn_shard_release(shard);
+    }
+    return bytes;
+}
+
+static void tell_append(struct cn_metrics_sink *sink, const struct cn_histogram *histogram)
+{
+    uint64_t ranges[CN_HISTOGRAM_BOUNDS + 1];
+    struct cn_metric_value value = {
+        .real = true, .number = (double)cn_counter_get(&histogram->sum) * 1e-6, .ranges = ranges};
+    for (size_t i = 0; i <= CN_HISTOGRAM_BOUNDS; i++)
+        ranges[i] = cn_counter_get(&histogram->ranges[i]);
+    for (size_t i = 0; i < CN_HISTOGRAM_BOUNDS; i++)
+        value.bounds[i] = (double)cn_histogram_us[i] * 1e-6;
+    sink->family(sink, "cairn_cluster_append_duration_seconds", CN_METRIC_HISTOGRAM,
+                 "A batch of commits, from its sending to the engine's answer.");
+    sink->value(sink, &value);
+}
+
+void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink)
+{
+    struct cn_host *host = cn_cluster_host(cluster);
+    struct cn_host_status status;
+    char text[CN_ERR_TEXT_MAX];
+    cn_host_status(host, &status);
+    const struct {
+        const char *name;
+        enum cn_metric_type type;
+        const char *help;
+        uint64_t value;
+    } families[] = {
+        {"cairn_cluster_ready", CN_METRIC_GAUGE, "Whether the node serves.",
+         !cn_cluster_unready(cluster, text, sizeof(text))},
+        {"cairn_cluster_lease", CN_METRIC_GAUGE, "Whether it may answer.", status.lease},
+        {"cairn_cluster_nodes", CN_METRIC_GAUGE, "Live nodes that it knows of.", status.nodes},
+        {"cairn_cluster_unsettled_records", CN_METRIC_GAUGE, "Commits that the engine lacks.",
+         status.unsettled_records},
+        {"cairn_cluster_unsettled_bytes", CN_METRIC_GAUGE, "Their size.",
+         unsettled_bytes(cn_cluster_shards(cluster))},
+        {"cairn_cluster_appends_total", CN_METRIC_COUNTER, "Batches that the engine took.",
+         status.appends},
+        {"cairn_cluster_takeovers_total", CN_METRIC_COUNTER,
+         "Shards that it has begun to serve: taken over, or moved here.", status.takeovers},
+        {"cairn_cluster_fenced_total", CN_METRIC_COUNTER, "Sessions of it that others ended.",
+         status.fenced},
+        {"cairn_cluster_engine_links_total", CN_METRIC_COUNTER, "Links to the engine.",
+         status.engine_links},
+        {"cairn_cluster_engine_links_broken_total", CN_METRIC_COUNTER, "... that ended.",
+         status.engine_broken},
+        {"cairn_cluster_links", CN_METRIC_GAUGE, "Links to other nodes.", status.links_up},
+        {"cairn_cluster_links_broken_total", CN_METRIC_COUNTER, "... that ended.",
+         status.links_broken},
+        {"cairn_cluster_link_queue_bytes", CN_METRIC_GAUGE, "What waits for other nodes.",
+         status.link_bytes},
+        {"cairn_cluster_replica_queue_bytes", CN_METRIC_GAUGE,
+         "What replicas were given and have not written.", status.queued_bytes},
+        {"cairn_cluster_feeds_dropped_total", CN_METRIC_COUNTER,
+         "Feeds for which there was no room; replicas read them from the engine.",
+         status.feeds_dropped},
+        {"cairn_cluster_replicas_behind", CN_METRIC_GAUGE,
+         "Replicas here that lack something, or have not heard of their owner.", status.behind},
+    };
+    const struct {
+        const char *role;
+        unsigned count;
+    } roles[] = {{"serving", status.serving},
+                 {"following", status.following},
+                 {"coming", status.coming},
+                 {"leaving", status.leaving}};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(families); i++)
+        cn_metrics_single(sink, families[i].name, families[i].type, families[i].help,
+                          families[i].value);
+    sink->family(sink, "cairn_cluster_replica_silence_seconds", CN_METRIC_GAUGE,
+                 "The longest that a replica here has not heard of its owner.");
+    cn_metrics_sample_real(sink, NULL, NULL, (double)status.silent_ms / 1000);
+    sink->family(sink, "cairn_cluster_state", CN_METRIC_GAUGE, "1 for the state that it is in.");
+    for (size_t i = 0; i < CN_MEMBER_STATES; i++)
+        cn_metrics_sample(sink, "state", state_names[i], status.state == i);
+    sink->family(sink, "cairn_cluster_shards", CN_METRIC_GAUGE, "Shards here, by role.");
+    for (size_t i = 0; i < CN_ARRAY_COUNT(roles); i++)
+        cn_metrics_sample(sink, "role", roles[i].role, roles[i].count);
+    sink->family(sink, "cairn_cluster_copies", CN_METRIC_GAUGE, "Copies of shards under way.");
+    cn_metrics_sample(sink, "direction", "in", status.copies_in);
+    cn_metrics_sample(sink, "direction", "out", status.copies_out);
+    tell_append(sink, cn_host_append_us(host));
+}
