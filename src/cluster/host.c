@@ -824,6 +824,8 @@ static void on_async(uv_async_t *async)
         return;
     if (atomic_exchange(&host->confirm, false))
         (void)cn_member_ticket(&host->member, cn_host_clock_ms());
+    struct cn_member_appends appends[CN_CLUSTER_SHARDS_MAX];
+    size_t count = 0;
     for (unsigned word = 0; word < CN_CLUSTER_SHARDS_MAX / 64; word++) {
         uint64_t bits = atomic_load_explicit(&host->dirty[word], memory_order_relaxed)
                             ? atomic_exchange(&host->dirty[word], 0)
@@ -832,10 +834,11 @@ static void on_async(uv_async_t *async)
             uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(bits);
             struct cn_host_shard *shard = shard_of(host, index);
             if (shard && shard->open && !shard->closes)
-                cn_member_appended(&host->member, cn_host_clock_ms(), index,
-                                   disk->appended(disk->data, index));
+                appends[count++] =
+                    (struct cn_member_appends){index, disk->appended(disk->data, index)};
         }
     }
+    cn_member_appended_all(&host->member, cn_host_clock_ms(), appends, count);
     cn_host_after(host);
 }
 

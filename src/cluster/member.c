@@ -558,7 +558,7 @@ void cn_member_silent(struct cn_member *member, int64_t now_ms, uint64_t session
     cn_member_hint(member, now_ms);
 }
 
-void cn_member_appended(struct cn_member *member, int64_t now_ms, uint32_t index, uint64_t lsn)
+static void note_appended(struct cn_member *member, uint32_t index, uint64_t lsn)
 {
     CN_ASSERT(index < member->config.shard_count);
     struct cn_member_shard *shard = &member->shards[index];
@@ -570,7 +570,20 @@ void cn_member_appended(struct cn_member *member, int64_t now_ms, uint32_t index
     if (shard->appended == shard->sent)
         member->dirty++;
     shard->appended = lsn;
-    pump(member, now_ms);
+}
+
+void cn_member_appended_all(struct cn_member *member, int64_t now_ms,
+                            const struct cn_member_appends *appends, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        note_appended(member, appends[i].shard, appends[i].lsn);
+    if (member->dirty)
+        pump(member, now_ms);
+}
+
+void cn_member_appended(struct cn_member *member, int64_t now_ms, uint32_t index, uint64_t lsn)
+{
+    cn_member_appended_all(member, now_ms, &(struct cn_member_appends){index, lsn}, 1);
 }
 
 void cn_member_checkpointed(struct cn_member *member, int64_t now_ms, uint32_t index, uint64_t lsn)

@@ -79,10 +79,13 @@
 #define CN_CLUSTER_MEMBER_H
 #include "cluster/engine.h"
 
-#define CN_MEMBER_BATCHES_MAX 4          /* appends under way */
-#define CN_MEMBER_BATCH_SHARDS 16        /* shards of one */
-#define CN_MEMBER_BATCH_RECORDS 256      /* records of one shard of one */
-#define CN_MEMBER_BATCH_BYTES (4u << 20) /* of one, unless its only record is larger */
+/* Appends under way. The engine carries out one after the other, and each waits for the standby:
+ * the second is there when the first is done, a third would only be smaller than what gathers here
+ * until then. A batch costs the engine more than a record does. */
+#define CN_MEMBER_BATCHES_MAX 2
+#define CN_MEMBER_BATCH_SHARDS CN_ENGINE_ITEMS_MAX /* shards of one */
+#define CN_MEMBER_BATCH_RECORDS 256                /* records of one shard of one */
+#define CN_MEMBER_BATCH_BYTES (4u << 20)           /* of one, unless its only record is larger */
 #define CN_MEMBER_FLIGHT_BYTES \
     (16u << 20)                      /* appends under way: no further one once it is reached */
 #define CN_MEMBER_BYTES_PER_MS 16384 /* that an engine takes at the least: link_ms */
@@ -309,6 +312,13 @@ void cn_member_silent(struct cn_member *member, int64_t now_ms, uint64_t session
 
 /* The store. What it tells is of what is here now: never of what it was told to DISCARD since. */
 void cn_member_appended(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
+/* Of several shards: one batch takes them, not one each. */
+struct cn_member_appends {
+    uint32_t shard;
+    uint64_t lsn;
+};
+void cn_member_appended_all(struct cn_member *member, int64_t now_ms,
+                            const struct cn_member_appends *appends, size_t count);
 void cn_member_checkpointed(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
 void cn_member_stopped(struct cn_member *member, int64_t now_ms, uint32_t shard);
 /* A copy is whole and synced, up to there. */
