@@ -21,8 +21,8 @@
 enum { MOVE_S = 20 };
 
 struct options {
-    const char *url;
-    bool off;
+    const char *url, *shards, *replicas;
+    bool off, allow_async;
 };
 
 struct run {
@@ -43,6 +43,58 @@ static int ask(struct run *run, const char *sql, const char *const *values, size
                                           CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES};
     cn_buf_clear(&run->text);
     return cn_book_ask(&book, sql, values, count, &run->text, err);
+}
+
+static int read_count(const char *name, const char *text, unsigned max, unsigned *count,
+                      struct cn_err *err)
+{
+    char *end;
+    unsigned long value = text ? strtoul(text, &end, 10) : 0;
+    *count = (unsigned)value;
+    if (text && (*end || !value || value > max))
+        return cn_err_set(err, CN_EINVALID, "--%s is a number from 1 to %u", name, max);
+    return 0;
+}
+
+/* Makes the tables, or finds them. */
+static int run_init(struct run *run, struct cn_err *err)
+{
+    struct cn_book book = {.conninfo = run->options->url, .node = "operator"};
+    unsigned shards, replicas;
+    int rc = read_count("shards", run->options->shards, CN_CLUSTER_SHARDS_MAX, &shards, err);
+    if (rc == 0)
+        rc =
+            read_count("replicas", run->options->replicas, CN_CLUSTER_REPLICAS_MAX, &replicas, err);
+    if (rc < 0)
+        return rc;
+    book.shard_count = shards;
+    book.replicas = replicas;
+    if (run->options->allow_async)
+        book.allow_flaws =
+            CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC | CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES;
+    rc = cn_book_ask(&book,
+                     "SELECT concat_ws(' ', shards, replicas, id) FROM cairn.cluster, LATERAL "
+                     "(SELECT cairn.recall('classes')) waited",
+                     NULL, 0, &run->text, err);
+    if (rc == CN_EDENIED)
+        return cn_err_context(err, "no cluster is made on it (--allow-async makes one)");
+    if (rc < 0)
+        return rc;
+    char *end;
+    unsigned long has_shards = strtoul(cn_buf_text(&run->text), &end, 10);
+    unsigned long has_replicas = strtoul(end, &end, 10);
+    if ((shards && shards != has_shards) || (replicas && replicas != has_replicas))
+        return cn_err_set(err, CN_EEXISTS,
+                          "the cluster is there, with %lu shards and %lu replicas of each: that "
+                          "cannot be changed",
+                          has_shards, has_replicas);
+    printf(
+        "cluster%s: %lu shards, %lu replicas of each\n\n"
+        "Start each node with a name and a data directory of its own, where the others reach it:\n"
+        "    CAIRN_CLUSTER='...' cairn serve [PROJECT] --data /var/lib/cairn/NAME --node NAME "
+        "--peer HOST:7701\n",
+        end, has_shards, has_replicas);
+    return 0;
 }
 
 /* Lines of cells with tabs between them. */
@@ -201,8 +253,9 @@ static const struct {
     const char *name;
     size_t rest_count;
     int (*run)(struct run *run, struct cn_err *err);
-} verbs[] = {{"status", 0, run_status}, {"nodes", 0, run_nodes},   {"shards", 0, run_shards},
-             {"drain", 1, run_drain},   {"forget", 1, run_forget}, {"move", 2, run_move}};
+} verbs[] = {{"init", 0, run_init},     {"status", 0, run_status}, {"nodes", 0, run_nodes},
+             {"shards", 0, run_shards}, {"drain", 1, run_drain},   {"forget", 1, run_forget},
+             {"move", 2, run_move}};
 
 static int run(const struct cn_args *args)
 {
@@ -224,7 +277,7 @@ static int run(const struct cn_args *args)
         return cn_print_outcome(rc, &err);
     }
     fprintf(stderr,
-            "cairn: cluster needs one of: status | nodes | shards | drain NODE | move SHARD "
+            "cairn: cluster needs one of: init | status | nodes | shards | drain NODE | move SHARD "
             "NODE | forget NODE; `cairn help cluster` explains them\n");
     return 2;
 }
@@ -235,13 +288,20 @@ static const struct cn_option flags[] = {
     {"cluster", 0, "URL", "CAIRN_CLUSTER", "the cluster's PostgreSQL: postgresql://...", AT(url),
      0},
     {"off", 0, NULL, NULL, "drain: the node takes shards again", AT(off), 0},
+    {"shards", 0, "N", NULL, "init: into how many parts objects are divided, for ever (256)",
+     AT(shards), 0},
+    {"replicas", 0, "N", NULL, "init: on how many nodes each part is (2)", AT(replicas), 0},
+    {"allow-async", 0, NULL, NULL, "init: also on an engine that may lose data", AT(allow_async),
+     0},
 };
 
 const struct cn_command cn_cmd_cluster = {
     .name = "cluster",
-    .usage = "status | nodes | shards | drain NODE | move SHARD NODE | forget NODE [OPTIONS]",
+    .usage =
+        "init | status | nodes | shards | drain NODE | move SHARD NODE | forget NODE [OPTIONS]",
     .summary = "nodes and shards of a cluster",
     .text = "Asks the PostgreSQL of a cluster (docs/cluster.md), also when all nodes are down.\n\n"
+            "  cairn cluster init                makes the tables, if they are not there\n"
             "  cairn cluster status              counts, and what is not as it should be\n"
             "  cairn cluster nodes               who is there, and how much each has\n"
             "  cairn cluster shards              owners and replicas\n"

@@ -405,6 +405,8 @@ static void make(struct link *link, bool tables)
     else
         cn_buf_append_str(&sql, "BEGIN; SELECT pg_advisory_xact_lock(4847251);");
     script_append(&sql, cn_engine_pg_functions, link->pg);
+    script_append(&sql, cn_engine_pg_depot, link->pg);
+    script_append(&sql, cn_engine_pg_end, link->pg);
     ask(link, MAKING, cn_buf_text(&sql));
     cn_buf_fini(&sql);
 }

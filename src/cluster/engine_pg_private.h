@@ -2,7 +2,8 @@
 /* cluster/engine_pg_private.h - what the parts of the driver tell each other.
  *
  * engine_pg.c has the link and its life; engine_pg_call.c turns statements into parameters and
- * results into answers; engine_pg_schema.c has the tables and functions. */
+ * results into answers; engine_pg_schema.c has the tables and functions,
+ * engine_pg_depot.c those of deployments. */
 #ifndef CN_CLUSTER_ENGINE_PG_PRIVATE_H
 #define CN_CLUSTER_ENGINE_PG_PRIVATE_H
 #include "base/buf.h"
@@ -10,7 +11,7 @@
 #include "cluster/pq.h"
 
 #define CN_ENGINE_PG_MAJOR 1
-#define CN_ENGINE_PG_MINOR 2
+#define CN_ENGINE_PG_MINOR 3
 #define CN_ENGINE_PG_CHUNK 8096    /* bytes of a row: as many as fit a page */
 #define CN_ENGINE_PG_TAIL_ROWS 256 /* that one READ asks for; the last batch is whole */
 #define CN_ENGINE_PG_PARAMS_MAX 8
@@ -27,7 +28,8 @@
     "(current_setting('fsync') <> 'on')::int * 4 + "                                    \
     "(current_setting('full_page_writes') <> 'on')::int * 8)"
 
-extern const char cn_engine_pg_schema[], cn_engine_pg_functions[];
+extern const char cn_engine_pg_schema[], cn_engine_pg_functions[], cn_engine_pg_depot[],
+    cn_engine_pg_end[];
 
 /* The text of a call, and the name it is prepared under. */
 struct cn_engine_pg_call {

@@ -399,6 +399,7 @@ const char cn_engine_pg_functions[] =
     "  DELETE FROM cairn.session x WHERE disk = ANY (_disks)\n"
     "    AND NOT EXISTS (SELECT 1 FROM cairn.shard WHERE owner = x.id);\n"
     "  DELETE FROM cairn.disk WHERE id = ANY (_disks);\n"
+    "  DELETE FROM cairn.follower WHERE disk = ANY (_disks);\n"
     "  PERFORM cairn.changed();\n"
     "  RETURN 'forgotten';\n"
     "END $$;\n"
@@ -434,6 +435,7 @@ const char cn_engine_pg_functions[] =
     "  END IF;\n"
     "  UPDATE cairn.cluster SET slot = _next;\n"
     "  RETURN true;\n"
-    "END $$;\n"
-    "UPDATE cairn.cluster SET minor = $MINOR;\n"
-    "COMMIT;\n";
+    "END $$;\n";
+
+const char cn_engine_pg_end[] = "UPDATE cairn.cluster SET minor = $MINOR;\n"
+                                "COMMIT;\n";

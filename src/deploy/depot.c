@@ -32,12 +32,15 @@
 #define PATH_SIZE_MAX 900
 #define SEGMENT_SIZE_MAX 250
 #define DEPTH_MAX 32
+#define OFFERS_MAX 4
 
 struct cn_depot {
     struct cn_disk *disk; /* borrowed: the data directory */
     char *root;           /* owned: its path, absolute */
     char *domain;         /* owned, or NULL */
     uint8_t key[KEY_SIZE];
+    const struct cn_depot_common *common; /* borrowed, or NULL (DB) */
+    pthread_mutex_t turn;       /* held by who changes, and waits for others to end (DB) */
     pthread_mutex_t change;     /* held by who changes (D7) */
     pthread_mutex_t committing; /* held while the state is replaced, and to give a change up */
     pthread_mutex_t lock;       /* guards what follows */
@@ -45,8 +48,11 @@ struct cn_depot {
     struct cn_depot_state *next;   /* what a change wants; NULL: none is under way */
     struct cn_depot_state *before; /* what was current when the change began, or NULL */
     bool committed;                /* `next` is durable and current */
-    struct cn_map verified;        /* code -> itself: found whole since this was opened (D9) */
-    bool unsynced;                 /* files were written since the last sync; the changer's */
+    bool rehearsing;               /* `next` is only tried */
+    bool deploys;                  /* with `next` something else is served */
+    struct cn_depot_state *left; /* what served before what was adopted, or NULL; of who follows */
+    struct cn_map verified;      /* code -> itself: found whole since this was opened (D9) */
+    bool unsynced;               /* files were written since the last sync; the changer's */
 };
 
 bool cn_depot_is_verified(struct cn_depot *depot, const char *code)
@@ -257,6 +263,10 @@ static int load_key(struct cn_depot *depot, struct cn_err *err)
 {
     uint8_t file[KEY_FILE_SIZE];
     struct cn_disk_file *state;
+    if (depot->common) {
+        memcpy(depot->key, depot->common->key, KEY_SIZE);
+        return 0;
+    }
     int rc = cn_depot_read_key(depot->disk, depot->key, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
@@ -303,6 +313,10 @@ int cn_depot_read_state(struct cn_disk *disk, struct cn_depot_state **out, struc
 
 static int load_state(struct cn_depot *depot, struct cn_err *err)
 {
+    if (depot->common) {
+        depot->current = cn_depot_state_ref(depot->common->first);
+        return write_state(depot, depot->current, err);
+    }
     int rc = cn_depot_read_state(depot->disk, &depot->current, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
@@ -310,15 +324,17 @@ static int load_state(struct cn_depot *depot, struct cn_err *err)
     return write_state(depot, depot->current, err); /* the account stays what it is */
 }
 
-int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain, struct cn_depot **out,
-                  struct cn_err *err)
+int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain,
+                  const struct cn_depot_common *common, struct cn_depot **out, struct cn_err *err)
 {
     static const char *const folders[] = {"deployed", "deployed/versions", "deployed/code",
                                           "deployed/assets"};
     struct cn_depot *depot = CN_NEW(struct cn_depot);
     depot->disk = disk;
+    depot->common = common;
     depot->root = cn_strdup(root);
     depot->domain = domain ? cn_strdup(domain) : NULL;
+    pthread_mutex_init(&depot->turn, NULL);
     pthread_mutex_init(&depot->change, NULL);
     pthread_mutex_init(&depot->committing, NULL);
     pthread_mutex_init(&depot->lock, NULL);
@@ -348,8 +364,10 @@ void cn_depot_close(struct cn_depot *depot)
     if (!depot)
         return;
     CN_ASSERT(!depot->next);
+    cn_depot_state_unref(depot->left);
     cn_depot_state_unref(depot->current);
     OPENSSL_cleanse(depot->key, sizeof(depot->key));
+    pthread_mutex_destroy(&depot->turn);
     pthread_mutex_destroy(&depot->change);
     pthread_mutex_destroy(&depot->committing);
     pthread_mutex_destroy(&depot->lock);
@@ -407,21 +425,50 @@ static void make_current(struct cn_depot *depot)
     pthread_mutex_unlock(&depot->lock);
 }
 
+/* DB: where all can see it, then here, as a copy. */
+static int commit_together(struct cn_depot *depot, const struct cn_depot_state *next,
+                           const struct cn_buf *classes, struct cn_err *err)
+{
+    struct cn_err copy = {0};
+    int rc = depot->common->commit(depot->common->data, next, depot->deploys, classes, err);
+    if (rc < 0)
+        return rc;
+    if (write_state(depot, next, &copy) < 0)
+        cn_warn("%s; the next start fetches it again", copy.text);
+    return 1;
+}
+
 int cn_depot_commit(struct cn_depot *depot, const struct cn_depot_state *started,
-                    struct cn_err *err)
+                    const struct cn_buf *classes, struct cn_err *err)
 {
     pthread_mutex_lock(&depot->committing); /* D8 */
     pthread_mutex_lock(&depot->lock);
     /* Another deployment (SIGHUP) may have been made before the change began: it commits nothing.
      */
     const struct cn_depot_state *next =
-        depot->committed || depot->next != started ? NULL : depot->next;
+        depot->committed || depot->rehearsing || depot->next != started ? NULL : depot->next;
     pthread_mutex_unlock(&depot->lock);
-    int rc = next ? write_state(depot, next, err) : 0;
-    if (rc == 0 && next)
+    int rc = !next           ? 0
+             : depot->common ? commit_together(depot, next, classes, err)
+                             : write_state(depot, next, err);
+    if (rc >= 0 && next)
         make_current(depot);
     pthread_mutex_unlock(&depot->committing);
     return rc;
+}
+
+bool cn_depot_rehearses(struct cn_depot *depot)
+{
+    pthread_mutex_lock(&depot->lock);
+    bool rehearses = depot->rehearsing;
+    pthread_mutex_unlock(&depot->lock);
+    return rehearses;
+}
+
+int cn_depot_need(struct cn_depot *depot, const char *version, const char *code, struct cn_err *err)
+{
+    return depot->common ? depot->common->need(depot->common->data, version, code, err)
+                         : cn_err_set(err, CN_EUNSUPPORTED, "nobody else has it");
 }
 
 void cn_depot_revert(struct cn_depot *depot)
@@ -441,8 +488,15 @@ void cn_depot_revert(struct cn_depot *depot)
     pthread_mutex_unlock(&depot->committing);
 }
 
-struct cn_depot_state *cn_depot_change_begin(struct cn_depot *depot)
+struct cn_depot_state *cn_depot_change_begin(struct cn_depot *depot, struct cn_err *err)
 {
+    if (depot->common) {
+        pthread_mutex_lock(&depot->turn);
+        if (depot->common->begin(depot->common->data, err) < 0) {
+            pthread_mutex_unlock(&depot->turn);
+            return NULL;
+        }
+    }
     pthread_mutex_lock(&depot->change);
     struct cn_depot_state *now = cn_depot_take(depot);
     struct cn_depot_state *state = cn_depot_state_copy(now);
@@ -485,6 +539,49 @@ static int sync_files(struct cn_depot *depot, struct cn_err *err)
     return 0;
 }
 
+static void set_rehearsing(struct cn_depot *depot, bool on)
+{
+    pthread_mutex_lock(&depot->lock);
+    depot->rehearsing = on;
+    pthread_mutex_unlock(&depot->lock);
+}
+
+/* DB: what is wrong with it is found here, before others are asked. A server that has come while
+ * they were is asked, too. */
+static int change_together(struct cn_depot *depot, const struct cn_depot_state *before,
+                           const struct cn_depot_state *state,
+                           int (*deploy)(void *data, struct cn_err *err), void *data,
+                           struct cn_err *err)
+{
+    const struct cn_depot_common *common = depot->common;
+    int rc = 0;
+    if (deploy) {
+        set_rehearsing(depot, true);
+        rc = deploy(data, err);
+        set_rehearsing(depot, false);
+    }
+    for (unsigned i = 0; rc == 0 && i < OFFERS_MAX; i++) {
+        rc = common->offer(common->data, before, state, deploy != NULL, err);
+        if (rc < 0)
+            break;
+        rc = deploy ? deploy(data, err) : cn_depot_commit(depot, state, NULL, err);
+        if (rc != CN_EABORTED)
+            break;
+        rc = i + 1 < OFFERS_MAX ? 0 : rc;
+    }
+    return rc > 0 ? 0 : rc;
+}
+
+/* The change is over; who held it together with others is told. */
+static void let_go(struct cn_depot *depot, bool committed)
+{
+    pthread_mutex_unlock(&depot->change);
+    if (!depot->common)
+        return;
+    depot->common->end(depot->common->data, committed);
+    pthread_mutex_unlock(&depot->turn);
+}
+
 int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
                         int (*deploy)(void *data, struct cn_err *err), void *data,
                         struct cn_err *err)
@@ -494,10 +591,13 @@ int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
     depot->next = state;
     depot->before = before;
     depot->committed = false;
+    depot->deploys = deploy != NULL;
     pthread_mutex_unlock(&depot->lock);
     int rc = sync_files(depot, err);
     if (rc == 0)
-        rc = deploy ? deploy(data, err) : cn_depot_commit(depot, state, err);
+        rc = depot->common ? change_together(depot, before, state, deploy, data, err)
+             : deploy      ? deploy(data, err)
+                           : cn_depot_commit(depot, state, NULL, err);
     pthread_mutex_lock(&depot->committing);
     pthread_mutex_lock(&depot->lock);
     bool committed = depot->committed;
@@ -511,9 +611,59 @@ int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
     if (committed)
         remove_dropped(depot, before, state);
     cn_depot_state_unref(before);
+    let_go(depot, committed);
     cn_depot_state_unref(state);
-    pthread_mutex_unlock(&depot->change);
     return rc;
+}
+
+bool cn_depot_follow_begin(struct cn_depot *depot)
+{
+    return pthread_mutex_trylock(&depot->change) == 0;
+}
+
+int cn_depot_adopt(struct cn_depot *depot, struct cn_depot_state *state, struct cn_err *err)
+{
+    int rc = write_state(depot, state, err);
+    if (rc < 0) {
+        cn_depot_state_unref(state);
+        return rc;
+    }
+    pthread_mutex_lock(&depot->lock);
+    struct cn_depot_state *before = depot->current;
+    depot->current = state;
+    pthread_mutex_unlock(&depot->lock);
+    if (depot->left)
+        cn_depot_state_unref(before); /* it never served */
+    else
+        depot->left = before;
+    return 0;
+}
+
+int cn_depot_rehearse(struct cn_depot *depot, struct cn_depot_state *state,
+                      int (*deploy)(void *data, struct cn_err *err), void *data, struct cn_err *err)
+{
+    pthread_mutex_lock(&depot->lock);
+    depot->next = state;
+    depot->rehearsing = true;
+    pthread_mutex_unlock(&depot->lock);
+    int rc = deploy(data, err);
+    pthread_mutex_lock(&depot->lock);
+    depot->next = NULL;
+    depot->rehearsing = false;
+    pthread_mutex_unlock(&depot->lock);
+    return rc;
+}
+
+void cn_depot_follow_end(struct cn_depot *depot, bool served)
+{
+    if (depot->left && served) {
+        struct cn_depot_state *now = cn_depot_take(depot);
+        remove_dropped(depot, depot->left, now);
+        cn_depot_state_unref(now);
+        cn_depot_state_unref(depot->left);
+        depot->left = NULL;
+    }
+    pthread_mutex_unlock(&depot->change);
 }
 
 void cn_depot_pause(struct cn_depot *depot, bool on)
@@ -526,8 +676,8 @@ void cn_depot_pause(struct cn_depot *depot, bool on)
 
 void cn_depot_change_drop(struct cn_depot *depot, struct cn_depot_state *state)
 {
+    let_go(depot, false);
     cn_depot_state_unref(state);
-    pthread_mutex_unlock(&depot->change);
 }
 
 /* --- files -------------------------------------------------------------------------------------
@@ -581,7 +731,10 @@ int cn_depot_read_module(struct cn_depot *depot, const char *code, const char *p
 {
     CN_ASSERT(cn_depot_path_is_good(path, strlen(path)));
     char *whole = cn_sprintf("deployed/code/%s/src/%s", code, path);
+    struct cn_err missing = {0};
     int rc = read_file(depot->disk, whole, CN_DEPOT_MODULE_SIZE_MAX, out, err);
+    if (rc == 0 && cn_depot_need(depot, code, code, &missing) == 0)
+        rc = read_file(depot->disk, whole, CN_DEPOT_MODULE_SIZE_MAX, out, err);
     if (rc == 0)
         rc = cn_err_set(err, CN_ECORRUPT, "the module %.60s is gone", path);
     cn_free(whole);
@@ -646,6 +799,11 @@ struct cn_json *cn_depot_read_version_of(struct cn_disk *disk, const char *id, s
 
 struct cn_json *cn_depot_read_version(struct cn_depot *depot, const char *id, struct cn_err *err)
 {
+    struct cn_err missing = {0};
+    struct cn_json *version = cn_depot_read_version_of(depot->disk, id, err);
+    if (version || cn_depot_need(depot, id, NULL, &missing) < 0)
+        return version;
+    *err = (struct cn_err){0};
     return cn_depot_read_version_of(depot->disk, id, err);
 }
 

@@ -36,6 +36,11 @@
  *   DA  Who changed what is part of the state that the change made: it is durable with the change,
  *       and not without it. The last CN_DEPOT_NOTE_MAX are kept.
  *
+ *   DB  Several servers may have one depot together (struct cn_depot_common): then what is deployed
+ *       is said by what they share, and this directory has a copy of the state and of the versions
+ *       that it needs. A change begins when nobody else changes, is tried here, is offered to the
+ *       others, and is committed where all can see it before it is anywhere else.
+ *
  *   D9  code/ID/sums.json has the CRC-32C of each module and asset as it was uploaded, and
  *       code/ID/bundle.json those of what was built of them. Both are looked at before a version is
  *       served for the first time since a start, and by cn_depot_check(). What was built is built
@@ -148,6 +153,27 @@ struct cn_depot_state {
     struct cn_depot_texts pullers; /* consumers over HTTP: each is JSON, of queues.consumers */
 };
 
+#define CN_DEPOT_KEY_SIZE 32
+
+/* DB: what servers that share a depot do together. By the thread that changes, which may block. */
+struct cn_depot_common {
+    void *data;
+    uint8_t key[CN_DEPOT_KEY_SIZE]; /* for secrets, in the place of deployed/key */
+    struct cn_depot_state *first;   /* the current state, when the depot is opened */
+    /* Waits until nobody else changes, and the state here is the current one. */
+    int (*begin)(void *data, struct cn_err *err);
+    /* What is new in a state goes to the others; if it `deploys`, waits until all can serve it. */
+    int (*offer)(void *data, const struct cn_depot_state *before,
+                 const struct cn_depot_state *state, bool deploys, struct cn_err *err);
+    /* Makes it the current one, with the table of classes (empty: as it is). On a lane, too. */
+    int (*commit)(void *data, const struct cn_depot_state *state, bool deploys,
+                  const struct cn_buf *classes, struct cn_err *err);
+    /* The change that was begun is over. */
+    void (*end)(void *data, bool committed);
+    /* Fetches the files of a version, and of the code that it has. */
+    int (*need)(void *data, const char *version, const char *code, struct cn_err *err);
+};
+
 /* --- states (depot_state.c) ------------------------------------------------------------------ */
 
 struct cn_depot_state *cn_depot_state_new(void); /* with an account of its own */
@@ -201,9 +227,11 @@ void cn_depot_append_time(struct cn_buf *json, int64_t time_ms);
 
 /* --- the depot ------------------------------------------------------------------------------- */
 
-/* Opens it, removing garbage (D6); `domain` is that of the server (borrowed), or NULL. */
+/* Opens it, removing garbage (D6); `domain` is that of the server (borrowed), or NULL; `common` is
+ * borrowed: NULL: it is this server's alone. */
 int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain,
-                  struct cn_depot **depot, struct cn_err *err);
+                  const struct cn_depot_common *common, struct cn_depot **depot,
+                  struct cn_err *err);
 void cn_depot_close(struct cn_depot *depot); /* NULL is fine */
 struct cn_disk *cn_depot_disk(const struct cn_depot *depot);
 
@@ -212,16 +240,18 @@ struct cn_depot_state *cn_depot_take(struct cn_depot *depot);
 /* What the next deployment is made of: the state that is being changed to, or the current one. */
 struct cn_depot_state *cn_depot_take_next(struct cn_depot *depot);
 /* Makes `started` durable, which came from cn_depot_take_next() and has started (D3), unless nobody
- * wants it any more. On a lane. */
+ * wants it any more. On a lane. 1: and `classes` with it (DB). */
 int cn_depot_commit(struct cn_depot *depot, const struct cn_depot_state *started,
-                    struct cn_err *err);
+                    const struct cn_buf *classes, struct cn_err *err);
+/* Whether what cn_depot_take_next() gives is only to be tried. */
+bool cn_depot_rehearses(struct cn_depot *depot);
 
 /* Takes that back: something that belongs to it could not be made durable. */
 void cn_depot_revert(struct cn_depot *depot);
 
-/* Begins a change: the caller gets a state to alter and is alone until cn_depot_change_end().
- * Negative: a bound was reached. */
-struct cn_depot_state *cn_depot_change_begin(struct cn_depot *depot);
+/* Begins a change: the caller gets a state to alter and is alone until cn_depot_change_end(). NULL:
+ * others change it (DB). */
+struct cn_depot_state *cn_depot_change_begin(struct cn_depot *depot, struct cn_err *err);
 /* Ends it: with `deploy` by a deployment that must succeed; without, the state is replaced as it
  * is, which must not change what serves. The state is the depot's from here on. */
 int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
@@ -231,6 +261,19 @@ int cn_depot_change_end(struct cn_depot *depot, struct cn_depot_state *state,
 void cn_depot_pause(struct cn_depot *depot, bool on);
 /* Nothing is changed. */
 void cn_depot_change_drop(struct cn_depot *depot, struct cn_depot_state *state);
+
+/* DB: what others have done. False: a change is under way here; else nobody begins one until the
+ * end. By one thread. */
+bool cn_depot_follow_begin(struct cn_depot *depot);
+/* The state, of which the caller gives a reference away, is the current one; what served until now
+ * is there until the end. */
+int cn_depot_adopt(struct cn_depot *depot, struct cn_depot_state *state, struct cn_err *err);
+/* Whether the server could be deployed with the state. */
+int cn_depot_rehearse(struct cn_depot *depot, struct cn_depot_state *state,
+                      int (*deploy)(void *data, struct cn_err *err), void *data,
+                      struct cn_err *err);
+/* `served`: what is current is what is served, too. */
+void cn_depot_follow_end(struct cn_depot *depot, bool served);
 
 /* --- versions ----------------------------------------------------------------------------------
  */

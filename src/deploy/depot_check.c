@@ -200,7 +200,17 @@ int cn_depot_verify(struct cn_depot *depot, const struct cn_depot_script *script
     cn_json_free(file);
     if (version && cn_depot_is_verified(depot, version->code))
         return 0;
+    struct cn_err missing = {0};
+    char *root = cn_depot_code_path(version ? version->code : id);
+    char *sums = cn_sprintf("%s/" SOURCE_SUMS, root);
+    bool here = cn_disk_has(cn_depot_disk(depot), sums);
     int rc = verify(depot, script, id, SOURCE_SUMS, err);
+    if (version && (rc < 0 || !here) && cn_depot_need(depot, id, version->code, &missing) == 0) {
+        *err = (struct cn_err){0}; /* DB: others had it */
+        rc = verify(depot, script, id, SOURCE_SUMS, err);
+    }
+    cn_free(root);
+    cn_free(sums);
     if (rc == 0)
         cn_depot_set_verified(depot, version->code);
     return rc;

@@ -4,8 +4,6 @@
 #define CN_DEPLOY_DEPOT_INSIDE_H
 #include "deploy/depot.h"
 
-#define CN_DEPOT_KEY_SIZE 32
-
 /* Below the data directory; owned. */
 char *cn_depot_code_path(const char *code);
 /* 1: read; 0: there is none. */
@@ -21,5 +19,8 @@ int cn_depot_write_file(struct cn_depot *depot, const char *path, const void *by
 /* Whether cn_depot_verify() has found this code whole; and that it has. */
 bool cn_depot_is_verified(struct cn_depot *depot, const char *code);
 void cn_depot_set_verified(struct cn_depot *depot, const char *code);
+/* DB: fetches files that are missing or damaged here. CN_EUNSUPPORTED: there is nowhere to. */
+int cn_depot_need(struct cn_depot *depot, const char *version, const char *code,
+                  struct cn_err *err);
 
 #endif

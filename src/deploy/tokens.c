@@ -32,8 +32,9 @@ struct entry {
 
 struct cn_tokens {
     struct cn_disk *disk;
-    pthread_mutex_t lock;  /* guards what follows */
-    struct entry *entries; /* owned */
+    const struct cn_tokens_common *common; /* borrowed, or NULL (T6) */
+    pthread_mutex_t lock;                  /* guards what follows */
+    struct entry *entries;                 /* owned */
     size_t count;
     struct cn_token_note
         notes[CN_TOKENS_NOTE_MAX + 1]; /* T5, oldest first; one more while it is saved */
@@ -142,10 +143,18 @@ static int write_all(struct cn_tokens *tokens, struct cn_err *err)
     cn_buf_append_str(&list, "]}\n");
     cn_buf_printf(&file, "{\"crc32c\":\"%08x\",\"tokens\":[", cn_crc32c(0, list.data, list.size));
     cn_buf_append(&file, list.data, list.size);
-    int rc = cn_disk_replace(tokens->disk, FILE_NAME, file.data, file.size);
+    const struct cn_tokens_common *common = tokens->common;
+    int rc = common ? common->keep(common->data, cn_buf_text(&file), err) : 0;
+    if (rc == 0) {
+        rc = cn_disk_replace(tokens->disk, FILE_NAME, file.data, file.size);
+        if (rc < 0 && !common)
+            cn_err_errno(err, -rc, "cannot write " FILE_NAME);
+        else
+            rc = 0; /* T6: a copy, which the next start makes again */
+    }
     cn_buf_fini(&list);
     cn_buf_fini(&file);
-    return rc < 0 ? cn_err_errno(err, -rc, "cannot write " FILE_NAME) : 0;
+    return rc;
 }
 
 /* With a note that was added for it. */
@@ -270,6 +279,61 @@ void cn_tokens_close(struct cn_tokens *tokens)
     cn_free(tokens);
 }
 
+/* --- in common (T6) ----------------------------------------------------------------------------
+ */
+
+/* With the lock held: they are what others have. 1, or 0 if nobody has kept any. */
+static int refresh(struct cn_tokens *tokens, struct cn_err *err)
+{
+    struct cn_buf text = {0};
+    if (!tokens->common)
+        return 0;
+    int rc = tokens->common->fetch(tokens->common->data, &text, err);
+    if (rc == 1) {
+        struct cn_tokens *other = CN_NEW(struct cn_tokens);
+        rc = parse(other, &text, err);
+        if (rc == 0) {
+            struct entry *before = tokens->entries;
+            tokens->entries = other->entries;
+            other->entries = before;
+            tokens->count = other->count;
+            memcpy(tokens->notes, other->notes, sizeof(tokens->notes));
+            tokens->note_count = other->note_count;
+            (void)cn_disk_replace(tokens->disk, FILE_NAME, text.data, text.size); /* a copy */
+            rc = 1;
+        }
+        cn_free(other->entries);
+        cn_free(other);
+    }
+    cn_buf_fini(&text);
+    return rc;
+}
+
+int cn_tokens_refresh(struct cn_tokens *tokens, struct cn_err *err)
+{
+    pthread_mutex_lock(&tokens->lock);
+    int rc = refresh(tokens, err);
+    pthread_mutex_unlock(&tokens->lock);
+    return rc < 0 ? rc : 0;
+}
+
+int cn_tokens_share(struct cn_tokens *tokens, const struct cn_tokens_common *common,
+                    struct cn_err *err)
+{
+    pthread_mutex_lock(&tokens->lock);
+    tokens->common = common;
+    int rc = refresh(tokens, err);
+    if (rc == 0)
+        rc = write_all(tokens, err);
+    pthread_mutex_unlock(&tokens->lock);
+    return rc < 0 ? rc : 0;
+}
+
+static int spread(struct cn_tokens *tokens, int rc, struct cn_err *err)
+{
+    return rc == 0 && tokens->common ? tokens->common->spread(tokens->common->data, err) : rc;
+}
+
 /* --- tokens ------------------------------------------------------------------------------------
  */
 
@@ -325,19 +389,26 @@ int cn_tokens_create(struct cn_tokens *tokens, const char *name, unsigned scopes
     token[CN_TOKEN_SIZE - 1] = 0;
     OPENSSL_cleanse(random, sizeof(random));
     hash_token(token, CN_TOKEN_SIZE - 1, entry.hash); /* T1 */
+    int rc;
     pthread_mutex_lock(&tokens->lock);
-    int rc = add(tokens, &entry, err);
+    do {
+        rc = refresh(tokens, err);
+        if (rc >= 0)
+            rc = add(tokens, &entry, err);
+    } while (rc == CN_EEXISTS && find(tokens, entry.name) < 0); /* others were quicker: T6 */
     pthread_mutex_unlock(&tokens->lock);
     snprintf(id, 33, "%s", entry.id);
-    return rc;
+    return spread(tokens, rc, err);
 }
 
 int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, int64_t now_ms,
                      struct cn_err *err)
 {
     pthread_mutex_lock(&tokens->lock);
-    int rc, at = find(tokens, id_or_name);
-    if (at < 0) {
+    int rc = refresh(tokens, err), at = find(tokens, id_or_name);
+    if (rc < 0) {
+        cn_err_context(err, "the token is not revoked");
+    } else if (at < 0) {
         rc = cn_err_set(err, CN_ENOTFOUND, "there is no token %.64s", id_or_name);
     } else {
         struct entry *entry = &tokens->entries[at];
@@ -351,7 +422,7 @@ int cn_tokens_revoke(struct cn_tokens *tokens, const char *id_or_name, int64_t n
                     (--tokens->count - (size_t)at) * sizeof(*tokens->entries)); /* T4 */
     }
     pthread_mutex_unlock(&tokens->lock);
-    return rc;
+    return spread(tokens, rc, err);
 }
 
 size_t cn_tokens_notes(struct cn_tokens *tokens, struct cn_token_note notes[CN_TOKENS_NOTE_MAX])

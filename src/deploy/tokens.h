@@ -13,6 +13,9 @@
  * The file notes each token that was made or revoked: the note is durable with the change, and not
  * without it. The last CN_TOKENS_NOTE_MAX are kept.
  *
+ *   T6  Servers that have them in common keep them in one place: a change is made there, of what is
+ *       there, and then in the file. It is told to have succeeded when all servers know it.
+ *
  * Threads:   any (a lock inside).
  * Ownership: the owner's. */
 #ifndef CN_DEPLOY_TOKENS_H
@@ -42,8 +45,24 @@ struct cn_token_note {
     unsigned scopes;
 };
 
+/* Servers that have their tokens in common: the file is a copy. Called with the lock held. */
+struct cn_tokens_common {
+    void *data;
+    /* The text as it was kept last: 1, or 0 if none ever was. */
+    int (*fetch)(void *data, struct cn_buf *text, struct cn_err *err);
+    /* Replaces it. CN_EEXISTS: it is not what was fetched last. */
+    int (*keep)(void *data, const char *text, struct cn_err *err);
+    /* Waits until the others know; without the lock. */
+    int (*spread)(void *data, struct cn_err *err);
+};
+
 int cn_tokens_open(struct cn_disk *disk, struct cn_tokens **tokens, struct cn_err *err);
 void cn_tokens_close(struct cn_tokens *tokens); /* NULL is fine */
+/* T6: from now on they are those that others have, too; if there are none yet, these are. */
+int cn_tokens_share(struct cn_tokens *tokens, const struct cn_tokens_common *common,
+                    struct cn_err *err);
+/* They may have been changed by others. */
+int cn_tokens_refresh(struct cn_tokens *tokens, struct cn_err *err);
 
 /* "read,deploy": the scopes (admin/guard.h), or CN_EINVALID. */
 int cn_tokens_scopes(const char *text, struct cn_err *err);

@@ -69,7 +69,9 @@ int cn_v4_create(struct cn_control_call *call, const char *kind, const char *nam
                  int taken_code, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     int rc = 0;
     if (cn_depot_resource(state, kind, NULL, name))
         rc = cn_v4_fail(call, err, CN_EEXISTS, taken_code, "there is one named %.60s", name);
@@ -89,7 +91,9 @@ int cn_v4_create(struct cn_control_call *call, const char *kind, const char *nam
 int cn_v4_forget(struct cn_control_call *call, const char *kind, const char *id, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     if (!cn_depot_resource(state, kind, id, NULL)) {
         cn_depot_change_drop(v4->depot, state);
         return cn_v4_fail(call, err, CN_ENOTFOUND, 10013, "there is none with this id");
@@ -168,7 +172,9 @@ static int rename_namespace(struct cn_control_call *call, struct cn_err *err)
     const char *id = call->path[7], *title = cn_json_text(call->json, "title");
     if (!title || !*title || strlen(title) > TITLE_MAX)
         return cn_v4_fail(call, err, CN_EINVALID, 10019, "a namespace needs a title");
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     const struct cn_depot_resource *taken = cn_depot_resource(state, "kv", NULL, title);
     int rc = 0;
     if (!cn_depot_resource(state, "kv", id, NULL))

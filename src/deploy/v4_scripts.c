@@ -153,7 +153,9 @@ int cn_v4_worker(struct cn_control_call *call, struct cn_err *err)
 int cn_v4_delete_script(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     int rc = cn_v4_script(call, state, 6, err) ? cn_v4_check_needed(call, state, call->path[6], err)
                                                : err->code;
     if (rc < 0) {
@@ -246,7 +248,9 @@ int cn_v4_script_subdomain(struct cn_control_call *call, struct cn_err *err)
     }
     if (!enabled || enabled->kind != CN_JSON_BOOL)
         return cn_v4_fail(call, err, CN_EINVALID, 10021, "\"enabled\" must be true or false");
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
     if (!script) {
         cn_depot_change_drop(v4->depot, state);
@@ -336,7 +340,11 @@ static int replace_list(struct cn_control_call *call, size_t offset, struct cn_d
                         struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state) {
+        cn_depot_texts_clear(texts);
+        return err->code;
+    }
     struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
     if (!script) {
         cn_depot_change_drop(v4->depot, state);

@@ -193,7 +193,9 @@ static int end_change(struct cn_control_call *call, struct cn_depot_state *state
 static int change_secrets(struct cn_control_call *call, struct change *change, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
     int rc = script ? check_newest(call, script, change->waits, err) : err->code;
     struct cn_depot_version version = {.created_ms = cn_v4_now(),

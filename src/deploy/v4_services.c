@@ -465,7 +465,9 @@ static void drop_consumer(struct cn_depot_state *state, const char *queue)
 static int delete_queue(struct cn_control_call *call, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     const struct cn_depot_resource *queue = cn_depot_resource(state, "queue", call->path[5], NULL);
     if (!queue) {
         cn_depot_change_drop(v4->depot, state);
@@ -625,7 +627,9 @@ int cn_v4_consumers(struct cn_control_call *call, struct cn_err *err)
         return list_consumers(call, err);
     const char *worker = cn_json_text(call->json, "script_name");
     bool deploys = true;
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     int rc = change_consumer(call, state, &deploys, err);
     if (rc < 0) {
         cn_depot_change_drop(v4->depot, state);

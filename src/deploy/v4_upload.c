@@ -719,7 +719,9 @@ static int run_upload(struct cn_control_call *call, bool deploys, struct cn_err 
     if (rc < 0)
         return rc;
     cn_depot_uuid(upload.id);
-    struct cn_depot_state *state = cn_depot_change_begin(upload.v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(upload.v4->depot, err);
+    if (!state)
+        return err->code;
     rc = change(&upload, state, deploys, err);
     if (rc == 0)
         cn_v4_note(call, state, deploys ? "deploy" : "upload", upload.worker, upload.id);

@@ -239,7 +239,9 @@ static int deploy_shares(struct cn_control_call *call, const struct cn_depot_sha
                          const char *message, struct cn_buf *json, struct cn_err *err)
 {
     struct cn_v4 *v4 = cn_v4_of(call);
-    struct cn_depot_state *state = cn_depot_change_begin(v4->depot);
+    struct cn_depot_state *state = cn_depot_change_begin(v4->depot, err);
+    if (!state)
+        return err->code;
     struct cn_depot_script *script = cn_v4_script(call, state, 6, err);
     for (size_t i = 0; script && i < shares->count; i++) {
         if (!cn_depot_find_version(script, shares->items[i].version)) {

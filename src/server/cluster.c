@@ -502,6 +502,33 @@ void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHA
     }
 }
 
+void cn_cluster_whole_secret(const struct cn_cluster *cluster,
+                             uint8_t secret[CN_CLUSTER_SECRET_SIZE])
+{
+    _Static_assert(CN_ENGINE_PG_SECRET_SIZE == CN_CLUSTER_SECRET_SIZE, "all of it");
+    memcpy(secret, cluster->info.secret, CN_CLUSTER_SECRET_SIZE);
+}
+
+const struct cn_book *cn_cluster_book(const struct cn_cluster *cluster)
+{
+    return &cluster->book;
+}
+
+uint64_t cn_cluster_disk_id(const struct cn_cluster *cluster)
+{
+    return cluster->disk.id;
+}
+
+bool cn_cluster_is_away(struct cn_cluster *cluster, int rc, struct cn_err *err)
+{
+    return is_again(cluster, rc, err);
+}
+
+uint64_t cn_cluster_ledger_version(const struct cn_cluster *cluster)
+{
+    return cluster->ledger_version;
+}
+
 /* --- N4 -------------------------------------------------------------------------------------- */
 
 void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call)

@@ -59,6 +59,7 @@
 
 #include "base/siphash.h"
 
+struct cn_book;
 struct cn_call;
 struct cn_cluster;
 struct cn_disk;
@@ -100,6 +101,17 @@ void cn_cluster_free(struct cn_cluster *cluster);
 struct cn_shards *cn_cluster_shards(struct cn_cluster *cluster);
 struct cn_host *cn_cluster_host(struct cn_cluster *cluster);
 void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE]);
+#define CN_CLUSTER_SECRET_SIZE 32
+/* The secret that all nodes have, whole: for keys that are made of it. */
+void cn_cluster_whole_secret(const struct cn_cluster *cluster,
+                             uint8_t secret[CN_CLUSTER_SECRET_SIZE]);
+/* For questions to the engine besides those of the host. */
+const struct cn_book *cn_cluster_book(const struct cn_cluster *cluster);
+uint64_t cn_cluster_disk_id(const struct cn_cluster *cluster);
+/* N7: whether `rc` says that the engine is away, and it is to be asked again; then *err is told. */
+bool cn_cluster_is_away(struct cn_cluster *cluster, int rc, struct cn_err *err);
+/* The version of the table of classes that was fetched last; on the deploying thread. */
+uint64_t cn_cluster_ledger_version(const struct cn_cluster *cluster);
 /* For deployments: server/deploy_classes.h. */
 const struct cn_ledger *cn_cluster_ledger(struct cn_cluster *cluster);
 /* Refuses a call that has come to the wrong node (N4). On its lane. */

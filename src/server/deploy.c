@@ -24,6 +24,7 @@
 #include "server/confnode.h"
 #include "server/deploy_classes.h"
 #include "server/deploy_env.h"
+#include "server/fleet.h"
 #include "server/hosted.h"
 #include "server/service_config.h"
 #include "service/def.h"
@@ -510,7 +511,8 @@ static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_s
     wishes.allow_delete = *allowed ? allowed : NULL;
     wishes.gone = gone;
     struct cn_deploy_input input = {projects, firsts, &wishes, deployer->disk, deployer->ledger};
-    int rc = cn_deploy_classes(&input, true, cn_node_shards(deployer->node), classes,
+    bool tells = !(state && cn_depot_rehearses(deployer->depot)); /* once */
+    int rc = cn_deploy_classes(&input, tells, cn_node_shards(deployer->node), classes,
                                &deployer->classes, err);
     for (size_t i = firsts; i < count && rc == 0; i++) {
         if (!projects[i].broken)
@@ -525,9 +527,19 @@ static int prepare_classes(struct cn_deployer *deployer, const struct cn_depot_s
 static int commit(void *data, struct cn_err *err)
 {
     struct cn_deployer *deployer = data;
-    int rc = deployer->depot ? cn_depot_commit(deployer->depot, deployer->state, err) : 0;
-    if (rc == 0)
-        rc = cn_deploy_classes_commit(deployer->disk, deployer->ledger, &deployer->classes, err);
+    const struct cn_ledger *ledger = deployer->ledger;
+    int rc = deployer->fleet ? cn_fleet_serves(deployer->fleet, deployer->state, err) : 0;
+    if (rc == 0 && deployer->depot)
+        rc = cn_depot_commit(deployer->depot, deployer->state, &deployer->classes, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 1) { /* with the classes: what is left is their copy here */
+        struct cn_err copy = {0};
+        if (cn_deploy_classes_commit(deployer->disk, NULL, &deployer->classes, &copy) < 0)
+            cn_warn("%s; the next deployment fetches it again", copy.text);
+        return 0;
+    }
+    rc = cn_deploy_classes_commit(deployer->disk, ledger, &deployer->classes, err);
     if (rc < 0 && deployer->depot)
         cn_depot_revert(deployer->depot);
     return rc;
@@ -572,6 +584,7 @@ static int make_deployment(struct cn_deployer *deployer, const struct cn_hosted 
         cn_deployment_unref(deployment);
         return rc;
     }
+    deployment->rehearsal = deployer->depot && cn_depot_rehearses(deployer->depot);
     if (deployer->disk) {
         deployment->commit = commit;
         deployment->commit_data = deployer;

@@ -27,6 +27,7 @@ struct cn_depot_script;
 struct cn_depot_state;
 struct cn_deployment;
 struct cn_disk;
+struct cn_fleet;
 struct cn_monitor;
 struct cn_err;
 struct cn_node;
@@ -58,6 +59,7 @@ struct cn_deployer {
     const struct cn_ledger *ledger; /* borrowed: classes that several servers share; NULL: none */
     struct cn_node *node;   /* borrowed; NULL: no project has Durable Objects, or nothing serves */
     struct cn_depot *depot; /* borrowed: workers deployed by upload; NULL: none are taken */
+    struct cn_fleet *fleet; /* borrowed: servers that have the depot in common; NULL: none */
     struct cn_depot_state *state;     /* owned reference: of which the last deployment was made */
     struct cn_project bare;           /* what stands for a first project where there is none */
     struct cn_buf classes;            /* classes.json as it shall be, while a deployment starts */

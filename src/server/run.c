@@ -26,6 +26,7 @@
 #include "server/data.h"
 #include "server/deploy.h"
 #include "server/enter_sandbox.h"
+#include "server/fleet.h"
 #include "server/monitor.h"
 #include "server/otlpconf.h"
 #include "server/serve.h"
@@ -37,11 +38,6 @@
 #include "service/kv/kvcache.h"
 #include "store/sqlite_memory.h"
 #include "store/store.h"
-
-/* Why a node of a cluster takes no uploads. */
-#define NO_UPLOADS                                                                         \
-    "nodes of a cluster do not share workers that were uploaded yet: start each with the " \
-    "project, and reload it there"
 
 #define LANES_MAX 256
 
@@ -60,6 +56,8 @@ struct settings {
     struct cn_taps taps;
     struct cn_cluster_options cluster; /* url NULL: a single server */
     struct cn_witness witness;         /* of a node */
+    struct cn_fleet *fleet;            /* deployments of a cluster, or NULL */
+    struct cn_watch watch;
 };
 
 static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
@@ -335,16 +333,23 @@ static int open_depot(struct settings *settings, const struct cn_run_options *as
     int rc = cn_tokens_open(settings->data.disk, &v4->tokens, err);
     if (rc < 0 || asked->deploy.development)
         return rc;
+    if (settings->data.cluster)
+        rc = cn_fleet_open(settings->data.cluster, settings->data.disk, &settings->fleet, err);
+    if (rc == 0 && settings->fleet)
+        rc = cn_fleet_share_tokens(settings->fleet, v4->tokens, err);
+    if (rc < 0)
+        return rc;
     rc = cn_depot_open(settings->data.disk, cn_deployer_settings(deployer)->data, asked->domain,
-                       &v4->depot, err);
+                       settings->fleet ? cn_fleet_common(settings->fleet) : NULL, &v4->depot, err);
+    if (settings->fleet)
+        cn_fleet_set_depot(settings->fleet, v4->depot);
+    deployer->fleet = settings->fleet;
     v4->build = cn_deployer_build_version;
     v4->build_data = deployer;
     deployer->depot = v4->depot;
     if (deployer->monitor)
         v4->no_build = "a server in a sandbox serves what was deployed and takes nothing new: it "
                        "cannot start Node.js to build it; deploy while it runs without --sandbox";
-    if (settings->cluster.url)
-        v4->no_build = NO_UPLOADS;
     return rc;
 }
 
@@ -392,6 +397,29 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
     return rc;
 }
 
+static int load(void *data, struct cn_deployment **deployment, struct cn_err *err)
+{
+    return cn_watch_load(&((struct settings *)data)->watch, deployment, err);
+}
+
+static void start(struct cn_serve *serve, void *data)
+{
+    struct settings *settings = data;
+    struct cn_err err = {0};
+    if (settings->serve.server.show_errors) /* development */
+        cn_watch_start(serve, &settings->watch);
+    if (settings->fleet && cn_fleet_start(settings->fleet, cn_serve_deploy, serve, &err) < 0)
+        cn_error("%s; what other nodes deploy is not followed", err.text);
+}
+
+static void stop(struct cn_serve *serve, void *data)
+{
+    struct settings *settings = data;
+    if (settings->fleet)
+        cn_fleet_stop(settings->fleet);
+    cn_watch_stop(serve, &settings->watch);
+}
+
 static int serve(const struct cn_run_options *asked, struct cn_deployer *deployer,
                  struct settings *settings, struct cn_err *err)
 {
@@ -428,8 +456,7 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     cn_cache_setup(cache);
     cn_free(cache);
     add_sources(settings);
-    struct cn_watch watch;
-    cn_watch_init(&watch, deployer);
+    cn_watch_init(&settings->watch, deployer);
     struct cn_serve_options *options = &settings->serve;
     options->server.guest = asked->guest;
     options->server.host = settings->host;
@@ -438,10 +465,10 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     options->server.node = settings->data.node;
     options->admin = &settings->admin;
     options->server.show_errors = development;
-    options->load = cn_watch_load;
-    options->on_start = development ? cn_watch_start : NULL;
-    options->on_stop = cn_watch_stop;
-    options->data = &watch;
+    options->load = load;
+    options->on_start = start;
+    options->on_stop = stop;
+    options->data = settings;
     return cn_serve(options, err);
 }
 
@@ -456,6 +483,7 @@ int cn_run(const struct cn_run_options *options, struct cn_err *err)
         rc = err->code;
     cn_account_sources_clear();
     cn_otlp_stop(settings.serve.otlp);
+    cn_fleet_close(settings.fleet);
     cn_depot_close(settings.v4.depot);
     cn_tokens_close(settings.v4.tokens);
     cn_v4_fini(&settings.v4);

@@ -173,9 +173,15 @@ static void settle_deploying(struct cn_serve *serve, bool good)
 static void on_deployed(struct cn_server *server, const struct cn_err *err)
 {
     struct cn_serve *serve = cn_server_data(server);
+    bool rehearsal = serve->deploying && serve->deploying->rehearsal;
     serve->reloading = false;
-    settle_deploying(serve, !err);
+    settle_deploying(serve, !err && !rehearsal);
     tell_all(&serve->waiting, err);
+    if (err && !serve->listening && err->code == CN_EABORTED && !serve->stopping) {
+        cn_info("%s", err->text); /* V4 */
+        cn_serve_reload(serve);
+        return;
+    }
     if (err && !serve->listening) {
         serve->result = *err;
         stop(serve);
@@ -183,6 +189,8 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
     }
     if (err) {
         cn_error("%s; the last good version keeps serving", err->text);
+    } else if (rehearsal) {
+        cn_info("a version that is to be deployed can be served");
     } else if (!serve->listening) {
         serve->listening = true;
         cn_server_listen(server);

@@ -19,6 +19,9 @@
  * V3  Once it serves, SIGTERM, SIGINT and SIGHUP never end the process by their default action,
  *     however many come and when: it ends by itself, in order, with its exit code.
  *
+ * V4  A first deployment that fails with CN_EABORTED is outdated (server/fleet.h, W4): it is loaded
+ *     again.
+ *
  * Threads: cn_serve() runs on the calling thread until the end; `load` runs on
  * a thread of libuv's pool after the first time. */
 #ifndef CN_SERVER_SERVE_H

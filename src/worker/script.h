@@ -174,6 +174,7 @@ struct cn_deployment {
      * deployment is refused, the former one serves on. May be NULL. */
     int (*commit)(void *data, struct cn_err *err);
     void *commit_data;
+    bool rehearsal; /* it is tried (S2 of server.c) and comes to no lane */
 };
 
 struct cn_deployment *cn_deployment_new(void);

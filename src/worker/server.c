@@ -57,6 +57,13 @@ static void end_trial(struct cn_server *server)
     cn_free(trial);
 }
 
+static void finish_deploying(struct cn_server *server)
+{
+    cn_deployment_unref(server->deploying);
+    server->deploying = NULL;
+    server->options.on_deployed(server, server->deploy_err.code ? &server->deploy_err : NULL);
+}
+
 static void deliver_deployed(struct cn_mail *mail, void *data)
 {
     struct cn_server *server = data;
@@ -68,7 +75,7 @@ static void deliver_deployed(struct cn_mail *mail, void *data)
         server->deploy_err = answer.err;
     if (answer.lane == server->options.lane_count) {
         end_trial(server);
-        if (!answer.err.code) {
+        if (!answer.err.code && !server->deploying->rehearsal) {
             cn_lane_deploy(&server->lanes[0], cn_deployment_ref(server->deploying));
             return;
         }
@@ -82,11 +89,8 @@ static void deliver_deployed(struct cn_mail *mail, void *data)
     } else if (answer.lane == 0) {
         server->deploy_left = 0;
     }
-    if (server->deploy_left)
-        return;
-    cn_deployment_unref(server->deploying);
-    server->deploying = NULL;
-    server->options.on_deployed(server, server->deploy_err.code ? &server->deploy_err : NULL);
+    if (!server->deploy_left)
+        finish_deploying(server);
 }
 
 static void deliver_drained(struct cn_mail *mail, void *data)
@@ -307,7 +311,14 @@ void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment
     server->deploying = deployment;
     server->deploy_err.code = 0;
     server->deploy_left = server->options.lane_count;
-    bool tried = server->serving && has_new(deployment) && start_trial(server);
+    bool is_new = has_new(deployment);
+    bool tried = server->serving && is_new && start_trial(server);
+    if (deployment->rehearsal && !tried) {
+        if (is_new)
+            cn_err_set(&server->deploy_err, CN_EOVERLOADED, "a new version cannot be tried here");
+        finish_deploying(server);
+        return;
+    }
     cn_lane_deploy(tried ? server->trial : &server->lanes[0], cn_deployment_ref(deployment));
 }
 

@@ -67,7 +67,8 @@ unsigned cn_server_lane_count(const struct cn_server *server);
 const struct cn_lane_metrics *cn_server_metrics(const struct cn_server *server, unsigned lane);
 uint16_t cn_server_port(const struct cn_server *server);
 void *cn_server_data(const struct cn_server *server);
-/* Takes over the caller's reference. One at a time: wait for on_deployed before the next. */
+/* Takes over the caller's reference. A rehearsal ends after the trial: no lane runs it. One at a
+ * time: wait for on_deployed before the next. */
 void cn_server_deploy(struct cn_server *server, struct cn_deployment *deployment);
 /* Every lane samples for the profile, or, with NULL, none does (profile.h). */
 void cn_server_profile(struct cn_server *server, struct cn_profile *profile);

@@ -15,7 +15,7 @@ static struct cn_depot *open_on(struct simdisk *sim)
 {
     struct cn_depot *depot = NULL;
     struct cn_err err = {0};
-    int rc = cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, &depot, &err);
+    int rc = cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, NULL, &depot, &err);
     if (rc < 0)
         printf("%s\n", err.text);
     CHECK_INT(0, rc);
@@ -202,7 +202,7 @@ TEST(depot_seal, is_of_no_use_in_another_place)
 static int commit_next(struct cn_depot *depot, struct cn_err *err)
 {
     struct cn_depot_state *next = cn_depot_take_next(depot);
-    int rc = cn_depot_commit(depot, next, err);
+    int rc = cn_depot_commit(depot, next, NULL, err);
     cn_depot_state_unref(next);
     return rc;
 }
@@ -225,7 +225,7 @@ TEST(depot_change, is_dropped_if_it_does_not_start)
     struct cn_depot *depot = open_on(sim);
     struct cn_err err = {0};
     char id[CN_DEPOT_ID_SIZE];
-    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    struct cn_depot_state *state = cn_depot_change_begin(depot, NULL);
     add_deployed(state, "a", id);
     CHECK_INT(CN_EJS, cn_depot_change_end(depot, state, refuse, NULL, &err));
     state = cn_depot_take(depot);
@@ -253,7 +253,7 @@ TEST(depot_change, stands_once_it_is_committed)
     struct cn_depot *depot = open_on(sim);
     struct cn_err err = {0};
     char id[CN_DEPOT_ID_SIZE];
-    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    struct cn_depot_state *state = cn_depot_change_begin(depot, NULL);
     add_deployed(state, "a", id);
     CHECK_INT(0, cn_depot_change_end(depot, state, commit_and_leave, depot, &err));
     CHECK_INT(0, commit_next(depot, &err)); /* a lane that comes late finds nothing to do */
@@ -268,7 +268,7 @@ TEST(depot_change, stands_once_it_is_committed)
 static int commit_another(void *data, struct cn_err *err)
 {
     struct cn_depot_state *current = cn_depot_take(data);
-    CHECK_INT(0, cn_depot_commit(data, current, err));
+    CHECK_INT(0, cn_depot_commit(data, current, NULL, err));
     cn_depot_state_unref(current);
     return cn_err_set(err, CN_EJS, "it does not start");
 }
@@ -279,7 +279,7 @@ TEST(depot_change, is_not_committed_by_another_deployment)
     struct cn_depot *depot = open_on(sim);
     struct cn_err err = {0};
     char id[CN_DEPOT_ID_SIZE];
-    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    struct cn_depot_state *state = cn_depot_change_begin(depot, NULL);
     add_deployed(state, "a", id);
     CHECK_INT(CN_EJS, cn_depot_change_end(depot, state, commit_another, depot, &err));
     state = cn_depot_take(depot);
@@ -303,7 +303,7 @@ TEST(depot_change, is_taken_back_if_what_belongs_to_it_fails)
     struct cn_depot *depot = open_on(sim);
     struct cn_err err = {0};
     char id[CN_DEPOT_ID_SIZE];
-    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    struct cn_depot_state *state = cn_depot_change_begin(depot, NULL);
     add_deployed(state, "a", id);
     CHECK_INT(CN_EREADONLY, cn_depot_change_end(depot, state, commit_and_revert, depot, &err));
     cn_depot_close(depot);
@@ -324,12 +324,12 @@ TEST(depot_change, is_old_or_new_after_a_loss_of_power)
         struct cn_depot *depot = open_on(sim);
         struct cn_err err = {0};
         char first[CN_DEPOT_ID_SIZE], second[CN_DEPOT_ID_SIZE];
-        struct cn_depot_state *state = cn_depot_change_begin(depot);
+        struct cn_depot_state *state = cn_depot_change_begin(depot, NULL);
         add_deployed(state, "a", first);
         CHECK_INT(0, cn_depot_change_end(depot, state, commit_now, depot, &err));
         struct simdisk_fault fault = {.kinds = SIMDISK_ALL, .at = at, .code = -5, .sticky = true};
         simdisk_set_fault(sim, &fault);
-        state = cn_depot_change_begin(depot);
+        state = cn_depot_change_begin(depot, NULL);
         add_deployed(state, "a", second);
         int rc = cn_depot_change_end(depot, state, commit_now, depot, &err);
         struct simdisk *after = simdisk_crash(sim, at);
@@ -359,7 +359,7 @@ TEST(depot, refuses_a_state_that_is_damaged)
     struct cn_depot *depot = open_on(sim);
     cn_depot_close(depot);
     CHECK_INT(0, simdisk_damage(sim, "deployed/state.json", 60, 3));
-    CHECK_INT(CN_ECORRUPT, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, &depot, &err));
+    CHECK_INT(CN_ECORRUPT, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, NULL, &depot, &err));
     simdisk_free(sim);
 }
 
@@ -385,7 +385,7 @@ TEST(depot, check_finds_what_is_damaged)
     struct cn_depot *depot = open_on(sim);
     char id[CN_DEPOT_ID_SIZE], path[80];
     struct cn_buf json = {0};
-    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    struct cn_depot_state *state = cn_depot_change_begin(depot, NULL);
     add_deployed(state, "a", id);
     cn_buf_append_str(&json, "{\"bindings\":[]}");
     CHECK_INT(0, cn_depot_put_version(depot, id, &json, &err));

@@ -19,7 +19,7 @@ static struct cn_depot *open_on(struct simdisk *sim)
 {
     struct cn_depot *depot = NULL;
     struct cn_err err = {0};
-    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, &depot, &err));
+    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, NULL, &depot, &err));
     return depot;
 }
 

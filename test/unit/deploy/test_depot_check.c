@@ -17,8 +17,8 @@ static struct cn_depot *open_with_version(struct simdisk *sim, char id[CN_DEPOT_
     struct cn_err err = {0};
     struct cn_buf json = {0};
     struct cn_depot_version version = {.created_ms = 1000, .source = "test", .author = "me"};
-    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, &depot, &err));
-    struct cn_depot_state *state = cn_depot_change_begin(depot);
+    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, NULL, &depot, &err));
+    struct cn_depot_state *state = cn_depot_change_begin(depot, NULL);
     struct cn_depot_script *script = cn_depot_add_script(state, "w", 1000);
     cn_depot_uuid(version.id);
     memcpy(version.code, version.id, sizeof(version.code));
@@ -93,7 +93,7 @@ static void check_after_damage(const struct expectation *expected)
     else
         snprintf(path, sizeof(path), "deployed/versions/%s.json", id);
     CHECK_INT(0, simdisk_damage(sim, path, 1, 2));
-    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, &depot, &err));
+    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", NULL, NULL, &depot, &err));
     struct cn_depot_state *state = cn_depot_take(depot);
     const struct cn_depot_script *script = cn_depot_find(state, "w");
     CHECK_INT(expected->source ? CN_ECORRUPT : 0, cn_depot_verify(depot, script, id, &err));

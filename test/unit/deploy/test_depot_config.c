@@ -16,7 +16,7 @@ static int convert(const char *version, struct cn_buf *json, struct cn_err *err)
     struct simdisk *sim = simdisk_new();
     struct cn_depot *depot = NULL;
     struct cn_buf file = {0};
-    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", "example.com", &depot, err));
+    CHECK_INT(0, cn_depot_open(simdisk_disk(sim), "/nowhere", "example.com", NULL, &depot, err));
     struct cn_depot_state *state = cn_depot_state_new();
     struct cn_depot_script *script = cn_depot_add_script(state, "shop", 1);
     cn_depot_texts_add(&script->crons, "0 * * * *");

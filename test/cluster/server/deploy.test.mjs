@@ -1,0 +1,266 @@
+// Deployments on a cluster: what is uploaded to one node is served by all, whole or not at all, whoever dies.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import test from "node:test";
+import { Server, cairn } from "../../integration/lib/server.mjs";
+import { Client, hello } from "../../integration/deploy/lib.mjs";
+import { Cluster } from "./cluster.mjs";
+import { absent, until } from "./postgres.mjs";
+
+const options = { skip: absent, timeout: 600_000 };
+const NAMES = ["a", "b", "c"];
+
+/** {status, text}; fetch() does not let the host be chosen. */
+const get = (server, target, headers) => new Promise((resolve, reject) => {
+  http.get({ host: "127.0.0.1", port: server.port, path: target, headers, agent: false, timeout: 30_000 }, (response) => {
+    let text = "";
+    response.setEncoding("utf8").on("data", (more) => (text += more)).on("end", () => resolve({ status: response.statusCode, text })).on("error", reject);
+  }).on("error", reject);
+});
+
+/** A cluster whose nodes have no projects: everything is uploaded. */
+class Fleet extends Cluster {
+  static async begin(t, names = NAMES) {
+    const fleet = Object.setPrototypeOf(await Cluster.make(t), Fleet.prototype);
+    fleet.made = [];
+    fleet.empty = path.join(fleet.base, "empty");
+    mkdirSync(fleet.empty);
+    const made = await fleet.command("init", "--shards", "16");
+    assert.equal(made.code, 0, made.stderr);
+    for (const name of names) await fleet.up(name);
+    return fleet;
+  }
+
+  async up(name, { args = [], wait = true, env = {} } = {}) {
+    const data = `${this.base}/${name}`;
+    const child = spawn("setpriv", ["--pdeathsig=KILL", cairn, "serve", "--listen", "127.0.0.1:0", "--lanes", "2", "--data", data, "--domain", "example.com",
+      "--cluster", this.url(name), "--node", name, "--peer", "127.0.0.1:0", ...args],
+    { stdio: ["ignore", "pipe", "pipe"], cwd: this.empty, env: { ...process.env, CAIRN_ADMIN: "127.0.0.1:0", ...env } });
+    const server = new Server(child, data);
+    server.ready.catch(() => {});
+    this.nodes.set(name, server);
+    if (wait) await this.ready(name);
+    return server;
+  }
+
+  async ready(name) {
+    const server = this.nodes.get(name);
+    await server.ready;
+    const [, url] = await server.until(/admin on (http:\S+)/);
+    server.api = `${url}/client/v4`;
+    server.admin = url;
+    for (const clients of this.made) clients[name].server = server;
+  }
+
+  /** Runs a command of cairn; {code, stdout, stderr}. It must not block: the wires of the nodes are in this process. */
+  async run(...args) {
+    const child = spawn(cairn, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const result = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"]) child[name].setEncoding("utf8").on("data", (text) => (result[name] += text));
+    result.code = await new Promise((resolve) => child.on("close", resolve));
+    return result;
+  }
+
+  /** A token made on one node, and a client of each with it. */
+  async clients(name = "a", token = "test") {
+    const made = await this.run("tokens", "create", token, "--json", "--data", `${this.base}/${name}`);
+    assert.equal(made.code, 0, made.stderr);
+    const who = JSON.parse(made.stdout);
+    const clients = Object.fromEntries([...this.nodes].map(([node, server]) => [node, new Client(server, who)]));
+    this.made.push(clients);
+    return clients;
+  }
+
+  /** What each node that lives answers: {a: "one", ...}. */
+  async answers(target = "/", host = "x.localhost") {
+    const answers = {};
+    for (const [name, server] of this.nodes) {
+      if (server.exit) continue;
+      answers[name] = await get(server, target, { host }).then(({ text }) => text, String);
+    }
+    return answers;
+  }
+}
+
+const all = (text, names = NAMES) => Object.fromEntries(names.map((name) => [name, text]));
+const object = (text, name = "Room") => `import { DurableObject } from "cloudflare:workers";
+export class ${name} extends DurableObject { async fetch() { const n = ((await this.ctx.storage.get("n")) ?? 0) + 1; await this.ctx.storage.put("n", n); return new Response(${JSON.stringify(text)} + n); } }
+export default { fetch(request, env) { return env.ROOM.getByName("one").fetch(request); } };`;
+const room = (migrations, name = "Room") => ({ metadata: {
+  bindings: [{ type: "durable_object_namespace", name: "ROOM", class_name: name }], ...(migrations && { migrations }),
+} });
+
+test("what one node takes, all serve: versions, rollback, secrets, shares, assets, deletes, tokens, by any node", options, async (t) => {
+  const fleet = await Fleet.begin(t);
+  const clients = await fleet.clients();
+  await clients.a.deploy("x", hello("one"));
+  assert.deepEqual(await fleet.answers(), all("one"));
+  await clients.b.deploy("x", hello("two")); // another node, the same account, token and worker
+  assert.deepEqual(await fleet.answers(), all("two"));
+
+  // A version that is uploaded waits; a roll-out of it by a third node, and back.
+  const listed = async (client) => (await client.result("GET", "workers/scripts/x/versions")).items.map((version) => version.id);
+  const before = await listed(clients.a);
+  const uploaded = (await clients.a.script("x", hello("three"), {}, "POST", "workers/scripts/x/versions")).body.result;
+  await until(async () => (await listed(clients.c)).length === before.length + 1, "c knows of the version");
+  assert.deepEqual(await fleet.answers(), all("two"));
+  const shares = (versions) => ({ json: { strategy: "percentage", versions } });
+  await clients.c.result("POST", "workers/scripts/x/deployments", shares([{ version_id: uploaded.id, percentage: 100 }]));
+  assert.deepEqual(await fleet.answers(), all("three"));
+  await clients.c.result("POST", "workers/scripts/x/deployments", shares([{ version_id: uploaded.id, percentage: 50 }, { version_id: before[0], percentage: 50 }]));
+  for (const [name, server] of fleet.nodes) {
+    const override = async (id) => (await get(server, "/", { host: "x.localhost", "Cloudflare-Workers-Version-Overrides": `x="${id}"` })).text;
+    assert.deepEqual([await override(uploaded.id), await override(before[0])], ["three", "two"], name);
+  }
+  await clients.b.result("POST", "workers/scripts/x/deployments", shares([{ version_id: before.at(-1), percentage: 100 }])); // rollback to the first
+  assert.deepEqual(await fleet.answers(), all("one"));
+
+  // Secrets are readable on every node, and in no file or table in the clear.
+  await clients.a.deploy("x", `export default { fetch(request, env) { return new Response("secret " + env.KEY); } };`);
+  await clients.b.result("PUT", "workers/scripts/x/secrets", { json: { name: "KEY", text: "hunter2hunter2", type: "secret_text" } });
+  assert.deepEqual(await fleet.answers(), all("secret hunter2hunter2"));
+  assert.equal(await fleet.engine.ask("SELECT count(*) FROM cairn.piece WHERE position('hunter2hunter2'::bytea in body) > 0"), "0");
+  assert.equal(await fleet.engine.ask("SELECT count(*) FROM cairn.depot WHERE state LIKE '%hunter2%'"), "0");
+
+  // Assets: small, empty, and of several pieces.
+  const large = "large ".repeat(100_000);
+  const jwt = await clients.c.assets("x", { "/a.txt": "an asset", "/empty.txt": "", "/large.txt": large });
+  await clients.c.deploy("x", hello("worker"), { metadata: { assets: { jwt }, keep_bindings: ["secret_text"] } });
+  assert.deepEqual(await fleet.answers("/a.txt"), all("an asset"));
+  assert.deepEqual(await fleet.answers("/empty.txt"), all(""));
+  assert.deepEqual(await fleet.answers("/large.txt"), all(large));
+
+  // Who did what is the same everywhere.
+  const admin = async (name, target) => (await fetch(fleet.nodes.get(name).admin + target, { headers: { authorization: `Bearer ${readFileSync(`${fleet.base}/${name}/admin.token`, "utf8").trim()}` } })).json();
+  const [first, ...others] = await Promise.all(NAMES.map((name) => admin(name, "/api/audit?worker=x")));
+  for (const other of others) assert.deepEqual(other, first);
+  assert.ok(first.entries?.length > 5 || first.length > 5, JSON.stringify(first));
+
+  // A token that is revoked on one node is refused by all at once; the others know tokens that it made.
+  const second = await fleet.clients("b", "second");
+  assert.equal((await second.c.ask("GET", "workers/scripts")).status, 200);
+  const revoked = await fleet.run("tokens", "revoke", "second", "--data", `${fleet.base}/c`);
+  assert.equal(revoked.code, 0, revoked.stderr);
+  for (const name of NAMES) assert.ok([401, 403].includes((await second[name].ask("GET", "workers/scripts")).status), name);
+
+  // It is deleted everywhere, and nothing of it is left in the engine or on a disk.
+  await clients.b.result("DELETE", "workers/scripts/x?force=true");
+  assert.deepEqual(await clients.a.result("GET", "workers/scripts"), []);
+  assert.equal(await fleet.engine.ask("SELECT (SELECT count(*) FROM cairn.bundle) || ' ' || (SELECT count(*) FROM cairn.piece)"), "0 0");
+  for (const name of NAMES) await until(() => readdirSync(`${fleet.base}/${name}/deployed/code`).length === 0, `nothing is left on ${name}`);
+  for (const server of fleet.nodes.values()) assert.deepEqual(await server.stop(), { code: 0, signal: null }, server.output);
+});
+
+test("migrations are applied once; a version that one node cannot serve is served by none; nodes that were away catch up before they serve", options, async (t) => {
+  const fleet = await Fleet.begin(t);
+  const clients = await fleet.clients();
+  await clients.a.deploy("x", object("v1 "), room({ new_tag: "v1", steps: [{ new_sqlite_classes: ["Room"] }] }));
+  const call = async () => (await fleet.askHost("/")).value;
+  fleet.askHost = (target) => until(async () => {
+    for (const [node, server] of fleet.nodes) {
+      if (server.exit) continue;
+      const { status, text } = await get(server, target, { host: "x.localhost" }).catch(() => ({}));
+      if (status === 200) return { node, value: text };
+    }
+  }, "an answer");
+  assert.equal(await call(), "v1 1");
+  await clients.c.deploy("x", object("v2 ", "Hall"), room({ old_tag: "v1", new_tag: "v2", steps: [{ renamed_classes: [{ from: "Room", to: "Hall" }] }] }, "Hall"));
+  assert.equal(await call(), "v2 2"); // the object's data is there under the new name
+  assert.match(await fleet.engine.ask("SELECT body FROM cairn.document WHERE name = 'classes'"), /"Hall"/);
+
+  // What throws at its start is refused with the reason, as by a single server; nothing of it stays.
+  const pieces = () => fleet.engine.ask("SELECT count(*) FROM cairn.piece");
+  const had = await pieces();
+  const refused = await clients.b.script("x", `throw new Error("not today");`, room(null, "Hall"));
+  assert.equal(refused.status, 400);
+  assert.match(JSON.stringify(refused.body), /not today/);
+  assert.equal(await call(), "v2 3");
+  assert.equal(await pieces(), had);
+
+  // What only one node cannot serve is served by none, with its name and its reason.
+  const b = fleet.nodes.get("b");
+  rmSync(`${b.data}/deployed/code`, { recursive: true });
+  writeFileSync(`${b.data}/deployed/code`, "in the way");
+  const away = await clients.a.script("x", object("v2b ", "Hall"), room(null, "Hall"));
+  assert.equal(away.status, 400, JSON.stringify(away));
+  assert.match(away.body.errors[0].message, /^node b cannot serve it: .*; nothing was changed$/);
+  assert.equal(await pieces(), had);
+  rmSync(`${b.data}/deployed/code`);
+  mkdirSync(`${b.data}/deployed/code`);
+  assert.match(await call(), /^v2 /);
+
+  const c = fleet.nodes.get("c");
+  assert.deepEqual(await c.stop(), { code: 0, signal: null });
+  await clients.a.deploy("y", hello("y one")); // c is away and is not waited for
+  await fleet.up("c");
+  assert.deepEqual(await fleet.answers("/", "y.localhost"), all("y one")); // and serves it when it is back
+  await clients.a.deploy("x", object("v3 ", "Hall"), room(null, "Hall"));
+  assert.match(await call(), /^v3 /);
+});
+
+test("a node is killed in the middle of deployments: all serve the old or the new version, whole", options, async (t) => {
+  const fleet = await Fleet.begin(t);
+  const clients = await fleet.clients();
+  const assets = async (client, text) => client.assets("x", { "/version.txt": text });
+  await clients.a.deploy("x", hello("v0"), { metadata: { assets: { jwt: await assets(clients.a, "v0") } } });
+  const rounds = Number(process.env.DEPLOY_KILLS ?? 5);
+  let current = "v0", finished = 0;
+  for (let i = 1; i <= rounds; i++) {
+    const text = `v${i}`;
+    const leader = NAMES[i % 3], victim = i % 2 ? leader : NAMES[(i + 1) % 3];
+    const deployed = (async () => {
+      const jwt = await assets(clients[leader], text);
+      await clients[leader].deploy("x", hello(text), { metadata: { assets: { jwt } } });
+      return true;
+    })().catch((error) => (t.diagnostic(`round ${i}: ${error.cause?.code ?? error.message}`), false));
+    await new Promise((resolve) => setTimeout(resolve, 40 + ((i * 337) % 900)));
+    fleet.nodes.get(victim).signal("SIGKILL");
+    await fleet.nodes.get(victim).exited;
+    const told = await deployed;
+    if (told) finished++;
+    await fleet.up(victim);
+    // All the same: the new one if that was told, else the old or the new one; and code and assets of one version.
+    let last;
+    await until(async () => {
+      const [code, files] = [await fleet.answers(), await fleet.answers("/version.txt")];
+      last = JSON.stringify([code, files]);
+      const one = code.a;
+      return [current, text].includes(one) && (!told || one === text) && NAMES.every((name) => code[name] === one && files[name] === one);
+    }, `round ${i}: ${leader} deploys, ${victim} is killed, told ${told}`, 60_000).catch((error) => {
+      throw new Error(`${error.message}: ${last}, before ${current}\n${[...fleet.nodes].map(([name, server]) => `${name}:\n${server.output}`).join("\n")}`);
+    });
+    current = (await fleet.answers()).a;
+  }
+  t.diagnostic(`${finished} of ${rounds} deployments were told to have succeeded`);
+  await clients.b.deploy("x", hello("last")); // nothing holds the next one back
+  assert.deepEqual(await fleet.answers(), all("last"));
+  const [bundles, named] = (await fleet.engine.ask("SELECT count(DISTINCT id) || ' ' || (SELECT count(*) FROM cairn.piece p WHERE NOT EXISTS (SELECT 1 FROM cairn.bundle b WHERE b.sum = p.sum)) FROM cairn.bundle")).split(" ");
+  assert.equal(named, "0");
+  const listed = await clients.b.result("GET", "workers/scripts/x/versions");
+  assert.equal(Number(bundles), listed.items.length);
+});
+
+test("two nodes deploy at once, and one after the other takes its turn; a node that is frozen is not waited for", options, async (t) => {
+  const fleet = await Fleet.begin(t);
+  const clients = await fleet.clients();
+  await Promise.all(NAMES.map((name) => clients[name].deploy(`w-${name}`, hello(name))));
+  for (const name of NAMES) assert.deepEqual(await fleet.answers("/", `w-${name}.localhost`), all(name));
+  const c = fleet.nodes.get("c");
+  c.signal("SIGSTOP");
+  await clients.a.deploy("x", hello("without c"));
+  for (const name of ["a", "b"]) assert.equal((await get(fleet.nodes.get(name), "/", { host: "x.localhost" })).text, "without c");
+  c.signal("SIGCONT");
+  await until(async () => (await fleet.answers()).c === "without c", "c catches up");
+
+  // A node that cannot be reached by its engine serves on, and deploys nothing.
+  fleet.cut("b", true);
+  const failed = await clients.b.script("x", hello("cut off"));
+  assert.ok(failed.status >= 400, JSON.stringify(failed));
+  fleet.cut("b", false);
+  await until(async () => Object.values(await fleet.answers()).every((text) => text === "without c"), "all serve the same");
+  await until(async () => (await clients.b.script("x", hello("again"))).status === 200, "b deploys again");
+  assert.deepEqual(await fleet.answers(), all("again"));
+});
