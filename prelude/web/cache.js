@@ -17,6 +17,7 @@ const PIECE_BYTES = 256 * 1024;
 const TAGS_BYTES_MAX = 16 * 1024; // CN_CACHE_TAGS_SIZE_MAX
 const TAG_BYTES_MAX = 1024;
 const PURGE_MAX = 1000;
+const PURGE_LENGTH_MAX = 2 << 20; // of all texts together: what nodes tell each other is bounded
 /** How long an answer without any word about it is kept, in seconds, by its status. */
 const DEFAULT_SECONDS = { 200: 7200, 301: 7200, 302: 1200, 303: 1200, 404: 180, 410: 180 };
 
@@ -346,7 +347,11 @@ export async function purge(options) {
   const everything = options.purgeEverything === true;
   if (!everything && tags.length === 0 && paths.length === 0) return refused("One of tags, pathPrefixes and purgeEverything must be given.");
   if (tags.length > PURGE_MAX || paths.length > PURGE_MAX) return refused(`At most ${PURGE_MAX} tags and ${PURGE_MAX} path prefixes can be purged at a time.`);
+  if ([...tags, ...paths].reduce((sum, text) => sum + text.length, 0) > PURGE_LENGTH_MAX) return refused("The tags and path prefixes are too long.");
   if (paths.includes("") || tags.includes("")) return refused("A tag or a path prefix must not be empty.");
-  native.cachePurge(tags, paths, everything);
-  return { success: true, errors: [] };
+  // Other nodes of a cluster have caches of their own, and are asked.
+  const failure = await new Promise((resolve) => {
+    if (native.cachePurge(tags, paths, everything, resolve)) resolve(undefined);
+  });
+  return failure === undefined ? { success: true, errors: [] } : refused(failure);
 }

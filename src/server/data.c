@@ -125,6 +125,7 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
                                        .lane_count = options->lane_count,
                                        .retention_days = options->analytics_days};
     data->services.points = cn_points_new(&points);
+    data->services.disk = data->disk;
     struct cn_node_options node = {
         .shards = data->shards,
         .lane_count = options->lane_count,

@@ -30,15 +30,18 @@
 
 #include "object/metrics.h"
 
+struct cn_buf;
 struct cn_class;
 struct cn_command;
 struct cn_control_routes;
+struct cn_err;
 struct cn_js_natives;
 struct cn_metrics_sink;
 struct cn_metrics_sources;
 struct cn_service_config;
 struct cn_service_face;
 struct cn_service_wire;
+struct cn_services;
 
 /* Numbers of a cache that a service keeps in memory, under one name for all of them. */
 struct cn_service_cache {
@@ -56,6 +59,10 @@ struct cn_service_def {
     const char *operations[CN_OBJECT_OPS]; /* what call.op says, for metrics */
     /* How its calls go to objects of other nodes (service/wire.h); NULL: they do not. */
     const struct cn_service_wire *wire;
+    /* What other nodes ask of the service and not of an object (service/others.h), on a thread of
+     * the pool: fills in the answer, or `err`. NULL: nothing. */
+    int (*asked)(struct cn_services *services, const uint8_t *bytes, size_t size,
+                 struct cn_buf *answer, struct cn_err *err);
 
     const struct cn_service_config *config; /* server/service_config.h */
     const struct cn_js_natives *natives;    /* cn_NAME_natives, made of border.ts */

@@ -60,11 +60,14 @@
 
 struct cn_blobs;
 struct cn_database;
+struct cn_disk;
 struct cn_kvcache;
 struct cn_namespace;
 struct cn_node;
 struct cn_object;
 struct cn_object_lane;
+struct cn_others;
+struct cn_points;
 struct cn_pool;
 struct cn_service_def;
 struct cn_statement;
@@ -74,7 +77,9 @@ struct cn_services {
     struct cn_blobs *blobs;
     struct cn_pool *pool; /* for what takes long (service/pool.h) */
     struct cn_kvcache *kv_cache;
-    struct cn_points *points; /* of Analytics Engine (analytics/points.h) */
+    struct cn_points *points;       /* of Analytics Engine (analytics/points.h) */
+    struct cn_disk *disk;           /* the data directory; NULL: there is none */
+    const struct cn_others *others; /* service/others.h; NULL: this server is alone */
 };
 
 /* For cn_node_options.find_class: false if `ns` is no service's. */

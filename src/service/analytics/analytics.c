@@ -6,6 +6,7 @@ const struct cn_service_def cn_service_analytics = {
     .title = "Analytics Engine",
     .about = "data points, and SQL over them",
     .page = "features/analytics-engine.md",
+    .asked = cn_analytics_asked,
     .config = &cn_analytics_config,
     .natives = &cn_analytics_natives,
     .face = &cn_analytics_face,

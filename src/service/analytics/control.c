@@ -10,16 +10,25 @@
 #include "analytics/asql.h"
 #include "analytics/points.h"
 #include "base/clock.h"
+#include "service/analytics/control_far.h"
+
+struct run {
+    struct cn_control_call *call;
+    struct cn_analytics_far *far; /* NULL: there are no other nodes */
+};
 
 static bool is_cancelled(void *data)
 {
-    struct cn_control_call *call = data;
+    struct cn_control_call *call = ((struct run *)data)->call;
     return call->cancelled && call->cancelled(call);
 }
 
 static int write_piece(void *data, const char *type, const void *bytes, size_t size)
 {
-    struct cn_control_call *call = data;
+    const struct run *run = data;
+    struct cn_control_call *call = run->call;
+    if (run->far && run->far->err.code)
+        return run->far->err.code; /* F2 of control_far.h: it is not all */
     call->type = type;
     return call->write(call, bytes, size);
 }
@@ -35,12 +44,13 @@ static int run_sql(struct cn_control_call *call, struct cn_err *err)
     if (size == 0)
         return cn_err_set(err, CN_EINVALID, "the SQL is missing: it is the body of the request");
     struct cn_points *points = call->control->points;
+    struct run run = {call, cn_analytics_far_new(call->control->node, call->control->disk)};
     struct cn_asql asql = {
-        .disk = call->control->disk,
+        .disk = run.far ? &run.far->disk : call->control->disk,
         .now_ms = cn_clock_wall_ms(cn_clock_system()),
         .cancelled = is_cancelled,
         .write = write_piece,
-        .data = call,
+        .data = &run,
     };
     if (points) {
         cn_points_flush(points); /* a query sees what was written before it */
@@ -49,6 +59,11 @@ static int run_sql(struct cn_control_call *call, struct cn_err *err)
     rc = cn_asql_run(&asql, text, size, err);
     if (points)
         cn_points_query_end(points);
+    if (run.far && run.far->err.code) {
+        *err = run.far->err;
+        rc = err->code;
+    }
+    cn_analytics_far_free(run.far);
     return rc;
 }
 

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/wire.h"
 
 static struct {
     pthread_mutex_t lock; /* guards all that follows */
@@ -272,6 +273,63 @@ size_t cn_cache_purge(const struct cn_cache_purge *purge)
     return count;
 }
 
+/* --- purges of other nodes: H3 --------------------------------------------------------------- */
+
+struct purge_asked {
+    struct cn_buf prefix, tags, paths;
+    bool everything;
+};
+
+static const struct cn_wire_field purge_fields[] = {
+    CN_WIRE_BUF(1, struct purge_asked, prefix, UINT32_MAX),
+    CN_WIRE_BUF(2, struct purge_asked, tags, UINT32_MAX),
+    CN_WIRE_BUF(3, struct purge_asked, paths, UINT32_MAX),
+    CN_WIRE_BOOL(4, struct purge_asked, everything), CN_WIRE_END};
+
+static struct cn_buf borrowed(const char *bytes, size_t size)
+{
+    return (struct cn_buf){(uint8_t *)bytes, size, size};
+}
+
+void cn_cache_purge_put(const struct cn_cache_purge *purge, struct cn_buf *out)
+{
+    const struct purge_asked asked = {.prefix = borrowed(purge->prefix, purge->prefix_size),
+                                      .tags = borrowed(purge->tags, purge->tags_size),
+                                      .paths = borrowed(purge->paths, purge->paths_size),
+                                      .everything = purge->everything};
+    cn_wire_put(purge_fields, &asked, out);
+}
+
+/* Each text of a list has its NUL. */
+static bool is_list(const struct cn_buf *texts)
+{
+    return !texts->size || !texts->data[texts->size - 1];
+}
+
+int cn_cache_purge_asked(struct cn_services *services, const uint8_t *bytes, size_t size,
+                         struct cn_buf *answer, struct cn_err *err)
+{
+    struct purge_asked asked = {0};
+    (void)services, (void)answer;
+    int rc = cn_wire_get(purge_fields, &asked, bytes, size, NULL);
+    if (rc == 0 && (!asked.prefix.size || !is_list(&asked.tags) || !is_list(&asked.paths)))
+        rc = CN_EPROTOCOL;
+    if (rc < 0) {
+        cn_err_set(err, rc, "this is no purge");
+    } else {
+        struct cn_cache_purge purge = {.prefix = (const char *)asked.prefix.data,
+                                       .prefix_size = asked.prefix.size,
+                                       .tags = (const char *)asked.tags.data,
+                                       .tags_size = asked.tags.size,
+                                       .paths = (const char *)asked.paths.data,
+                                       .paths_size = asked.paths.size,
+                                       .everything = asked.everything};
+        cn_cache_purge(&purge);
+    }
+    cn_wire_clear(purge_fields, &asked);
+    return rc;
+}
+
 void cn_cache_stats(struct cn_cache_stats *stats)
 {
     lock();
@@ -287,6 +345,7 @@ const struct cn_service_def cn_service_cache = {
     .title = "Cache API",
     .about = "responses that are kept for a while; `caches` is there without a binding",
     .page = "features/cache.md",
+    .asked = cn_cache_purge_asked,
     .natives = &cn_cache_natives,
     .metrics = cn_cache_metrics,
     .cache = cn_cache_numbers,

@@ -11,6 +11,10 @@
  * H2  A body does not change: whoever holds an entry reads it to its end, also when it was
  * replaced, removed or evicted meanwhile.
  *
+ * H3  Of a cluster every node has a cache of its own, as every location of the platform has; what
+ * is removed by cn_cache_remove() is removed here. A purge is for all: the other nodes are asked
+ *     (service/others.h), and it has not succeeded before each of them has done it.
+ *
  * Threads:   any; one lock, held for the time of a look-up.
  * Ownership: the process; entries are counted. */
 #ifndef CN_SERVICE_CACHE_CACHE_H
@@ -20,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "service/def.h"
 
@@ -76,6 +82,10 @@ struct cn_cache_purge {
     size_t paths_size;
     bool everything;
 };
+/* For other nodes, and of them (service/others.h). */
+void cn_cache_purge_put(const struct cn_cache_purge *purge, struct cn_buf *out);
+int cn_cache_purge_asked(struct cn_services *services, const uint8_t *bytes, size_t size,
+                         struct cn_buf *answer, struct cn_err *err);
 /* Returns how many. Looks at every entry while others wait: tens of milliseconds if there are very
  * many. */
 size_t cn_cache_purge(const struct cn_cache_purge *purge);
@@ -88,7 +98,8 @@ struct cn_cache_stats {
 };
 void cn_cache_stats(struct cn_cache_stats *stats);
 
-/* The parts of the descriptor (service/def.h). */
+/* The descriptor (service/def.h) and its parts. */
+extern const struct cn_service_def cn_service_cache;
 extern const struct cn_js_natives cn_cache_natives;
 void cn_cache_metrics(struct cn_metrics_sink *sink, const struct cn_metrics_sources *sources);
 void cn_cache_numbers(const struct cn_metrics_sources *sources, struct cn_service_cache *numbers);

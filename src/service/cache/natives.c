@@ -11,9 +11,12 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "bindings/service_call.h"
 #include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
+#include "object/node.h"
+#include "service/others.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
 #include "worker/script.h"
@@ -137,7 +140,51 @@ static JSValueRef native_cache_put(CN_JS_NATIVE_ARGS)
     return JSValueMakeBoolean(ctx, cn_cache_put(entry));
 }
 
-/* cachePurge(tags: string[], paths: string[], everything): of this worker, whatever the cache */
+/* Who waits for other nodes. */
+struct purging {
+    struct cn_js_pin callback;
+};
+
+static void on_purged(void *data, unsigned failed, const struct cn_err *err)
+{
+    struct purging *purging = data;
+    if (cn_js_enter_pin(&purging->callback)) {
+        struct cn_js_context *context = purging->callback.context;
+        JSValueRef argv[1] = {failed ? cn_js_text_z(context->ref, err->text)
+                                     : JSValueMakeUndefined(context->ref)};
+        cn_js_invoke(context->ref, purging->callback.value, 1, argv, NULL);
+        cn_js_pin_clear(&purging->callback);
+        cn_js_leave(context);
+    } else {
+        cn_js_pin_clear(&purging->callback);
+    }
+    cn_free(purging);
+}
+
+/* H3 of cache.h. False: there are no other nodes. */
+static bool purge_others(JSContextRef ctx, const struct cn_cache_purge *purge, JSValueRef callback)
+{
+    struct cn_instance *instance = cn_runtime_of(ctx)->data;
+    struct cn_object_lane *lane = instance ? cn_jsservice_lane(ctx) : NULL;
+    if (!lane || !lane->node || !((struct cn_services *)cn_node_data(lane->node))->others)
+        return false;
+    struct cn_buf bytes = {0};
+    cn_cache_purge_put(purge, &bytes);
+    struct purging *purging = CN_NEW(struct purging);
+    cn_js_pin_set(&purging->callback, cn_js_context_of(ctx), callback);
+    bool asked =
+        bytes.size <= CN_OTHERS_SIZE_MAX &&
+        cn_others_tell(lane, &cn_service_cache, bytes.data, bytes.size, on_purged, purging);
+    if (!asked) {
+        cn_js_pin_clear(&purging->callback);
+        cn_free(purging);
+    }
+    cn_buf_fini(&bytes);
+    return asked;
+}
+
+/* cachePurge(tags: string[], paths: string[], everything, callback): of this worker, whatever the
+ * cache. True: it is done; else callback(undefined), or callback(why a node has not done it). */
 static JSValueRef native_cache_purge(CN_JS_NATIVE_ARGS)
 {
     struct cn_buf prefix = {0}, tags = {0}, paths = {0};
@@ -154,10 +201,11 @@ static JSValueRef native_cache_purge(CN_JS_NATIVE_ARGS)
         .everything = JSValueToBoolean(ctx, cn_js_arg(2)),
     };
     cn_cache_purge(&purge);
+    bool asked = purge_others(ctx, &purge, cn_js_arg(3));
     cn_buf_fini(&prefix);
     cn_buf_fini(&tags);
     cn_buf_fini(&paths);
-    return JSValueMakeUndefined(ctx);
+    return JSValueMakeBoolean(ctx, !asked);
 }
 
 /* --- bodies on disk -------------------------------------------------------------------------- */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/others.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "object/node.h"
+#include "service/def.h"
+#include "service/service.h"
+
+size_t cn_others_list(const struct cn_services *services, struct cn_other items[], size_t max)
+{
+    const struct cn_others *others = services->others;
+    return others ? others->list(others->data, items, max) : 0;
+}
+
+void cn_others_ask(struct cn_object_lane *lane, struct cn_others_question *question)
+{
+    const struct cn_others *others = ((struct cn_services *)cn_node_data(lane->node))->others;
+    CN_ASSERT(others && question->asked.size <= CN_OTHERS_SIZE_MAX);
+    cn_loop_assert_owner(lane->loop);
+    others->ask(others->data, lane, question);
+}
+
+/* --- waiting --------------------------------------------------------------------------------- */
+
+struct waiter {
+    struct cn_mail mail;
+    struct cn_object_lane *lane;
+    struct cn_others_question *question;
+    uv_sem_t done;
+};
+
+static void on_waited(struct cn_others_question *question)
+{
+    uv_sem_post(&((struct waiter *)question->data)->done);
+}
+
+static void deliver_waiter(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct waiter *waiter = CN_CONTAINER_OF(mail, struct waiter, mail);
+    cn_others_ask(waiter->lane, waiter->question);
+}
+
+int cn_others_wait(struct cn_node *node, struct cn_others_question *question, struct cn_err *err)
+{
+    struct waiter waiter = {
+        .mail.deliver = deliver_waiter, .lane = cn_node_lane(node, 0), .question = question};
+    if (!waiter.lane)
+        return cn_err_set(err, CN_ECLOSED, "the server is starting");
+    cn_loop_assert_other(waiter.lane->loop);
+    question->done = on_waited;
+    question->data = &waiter;
+    uv_sem_init(&waiter.done, 0);
+    bool sent = cn_mailbox_send(waiter.lane->mailbox, &waiter.mail);
+    if (sent)
+        uv_sem_wait(&waiter.done);
+    uv_sem_destroy(&waiter.done);
+    if (!sent)
+        return cn_err_set(err, CN_ECLOSED, "the server is stopping");
+    if (question->err.code)
+        *err = question->err;
+    return question->err.code;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+struct telling {
+    size_t left;
+    unsigned failed;
+    struct cn_err err; /* of one that failed */
+    void (*done)(void *data, unsigned failed, const struct cn_err *err);
+    void *data;
+    size_t count;
+    struct told {
+        struct cn_others_question question;
+        struct cn_other other;
+    } items[];
+};
+
+static void on_told(struct cn_others_question *question)
+{
+    struct telling *telling = question->data;
+    const struct told *told = CN_CONTAINER_OF(question, struct told, question);
+    if (question->err.code) {
+        telling->failed++;
+        cn_err_set(&telling->err, question->err.code, "node %s: %s", told->other.name,
+                   question->err.text);
+    }
+    if (--telling->left)
+        return;
+    telling->done(telling->data, telling->failed, &telling->err);
+    for (size_t i = 0; i < telling->count; i++) {
+        cn_buf_fini(&telling->items[i].question.asked);
+        cn_buf_fini(&telling->items[i].question.answer);
+    }
+    cn_free(telling);
+}
+
+bool cn_others_tell(struct cn_object_lane *lane, const struct cn_service_def *def,
+                    const void *bytes, size_t size,
+                    void (*done)(void *data, unsigned failed, const struct cn_err *err), void *data)
+{
+    struct cn_other others[CN_OTHERS_MAX];
+    size_t count = cn_others_list(cn_node_data(lane->node), others, CN_OTHERS_MAX);
+    if (!count)
+        return false;
+    struct telling *telling = cn_alloc_zero(sizeof(*telling) + count * sizeof(struct told));
+    telling->left = telling->count = count;
+    telling->done = done;
+    telling->data = data;
+    for (size_t i = 0; i < count; i++) {
+        struct told *told = &telling->items[i];
+        told->other = others[i];
+        told->question = (struct cn_others_question){
+            .disk = others[i].disk, .def = def, .done = on_told, .data = telling};
+        cn_buf_append(&told->question.asked, bytes, size);
+    }
+    for (size_t i = 0; i < count; i++) /* E1: none ends inside */
+        cn_others_ask(lane, &telling->items[i].question);
+    return true;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service/others.h - what a service asks of other nodes, and not of an object: to forget what they
+ * have kept, to read what lies on their disks.
+ *
+ *     this node                                          another one
+ *     cn_others_ask() ── name of the service, bytes ───► def->asked(), on a thread of the pool
+ *     done()         ◄── bytes, or an error ────────────
+ *
+ * What carries it is given by who has the transport (struct cn_others in struct cn_services); a
+ * single server has none, and no others.
+ *
+ * E1  A question ends once, on the lane that asked, never from inside the function that asks. If
+ *     the other node is lost it ends with an error; whether it was carried out is not known then.
+ * E2  What is asked and what is answered is input: who reads it checks it. Either has at most
+ *     CN_OTHERS_SIZE_MAX bytes.
+ * E3  Others are those that are part of the cluster at the moment of asking. One that comes later
+ *     has a memory that is empty; what is on its disk is not seen while it is away.
+ *
+ * Threads:   as each function says.
+ * Ownership: a question is the asker's; it stays until `done`. */
+#ifndef CN_SERVICE_OTHERS_H
+#define CN_SERVICE_OTHERS_H
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct cn_node;
+struct cn_object_lane;
+struct cn_service_def;
+struct cn_services;
+
+#define CN_OTHERS_MAX 256 /* nodes */
+#define CN_OTHERS_SIZE_MAX (8u << 20)
+#define CN_OTHERS_NAME_MAX 64
+
+struct cn_other {
+    uint64_t disk;
+    char name[CN_OTHERS_NAME_MAX + 1];
+};
+
+struct cn_others_question {
+    uint64_t disk; /* whose */
+    const struct cn_service_def *def;
+    struct cn_buf asked, answer;
+    struct cn_err err; /* code 0: it was answered */
+    void (*done)(struct cn_others_question *question);
+    void *data;
+};
+
+/* The transport. */
+struct cn_others {
+    void *data;
+    /* Any thread: how many, at most `max`. */
+    size_t (*list)(void *data, struct cn_other items[], size_t max);
+    /* On the lane. */
+    void (*ask)(void *data, struct cn_object_lane *lane, struct cn_others_question *question);
+};
+
+/* Any thread. */
+size_t cn_others_list(const struct cn_services *services, struct cn_other items[], size_t max);
+/* On the lane. */
+void cn_others_ask(struct cn_object_lane *lane, struct cn_others_question *question);
+/* From a thread that is no lane's and may block: lane 0 asks, and the answer is awaited. `done` and
+ * `data` are its own. */
+int cn_others_wait(struct cn_node *node, struct cn_others_question *question, struct cn_err *err);
+/* On the lane: asks all of them the same. `done` gets how many did not answer, and of one of them
+ * its name and why. Returns false if there are none: `done` is not called. */
+bool cn_others_tell(struct cn_object_lane *lane, const struct cn_service_def *def,
+                    const void *bytes, size_t size,
+                    void (*done)(void *data, unsigned failed, const struct cn_err *err),
+                    void *data);
+
+#endif
