@@ -479,11 +479,18 @@ modules-tsan: ## the second half; TEST=modules/flow.test.mjs
 	@LD_PRELOAD=$(abspath build/san-thread/closes.so) TSAN_OPTIONS="halt_on_error=1 report_signal_unsafe=0 suppressions=$(abspath test/lib/tsan.supp)" Malloc=1 JSC_useConcurrentGC=0 CAIRN=$(abspath $(TSAN_SERVER)) \
 	  timeout 1800 node --test --test-concurrency=2 --test-reporter=spec $(MODULES_SAN_TESTS) 2>&1 | tools/summary
 
-# Builds everything at once, then runs one kind of test after the other.
+# Builds everything at once, then runs one kind of test after the other; those that have no use for two cores run beside each other.
+PART_test-web-server = test-web PEER=cairn
+PART_test-wrangler = test-wrangler SHORT=1
+TEST_PARTS := unit replay crash-quick
+TEST_BESIDE := san-quick cluster-quick test-wrangler instructions fuzz-script-quick test-web test-web-server service-example simulate
+part-%:
+	@tools/part $* $(MAKE) --no-print-directory $(or $(PART_$*),$*)
 test: setup-test ## everything up to a green test run
-	@$(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
-	@for tests in unit replay crash-quick simulate cluster-quick fuzz-script-quick test-web 'test-web PEER=cairn' integration service-example 'test-wrangler SHORT=1' san-quick instructions; do \
-	  echo "== $$tests"; $(MAKE) --no-print-directory $$tests || exit 1; done
+	@tools/part build $(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
+	@for each in $(TEST_PARTS); do $(MAKE) --no-print-directory part-$$each || exit 1; done
+	@$(MAKE) --no-print-directory $(JOBS) $(TEST_BESIDE:%=part-%)
+	@$(MAKE) --no-print-directory part-integration
 
 run: all ## build, then serve the examples and the applications
 	@tools/run-gallery $(B)/cairn
