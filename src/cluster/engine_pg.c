@@ -29,7 +29,9 @@
 #include "cluster/engine_pg_private.h"
 
 enum { PENDING_MAX = 256, PARTS_MAX = 32, OPTIONS_MAX = 64 };
-enum { TIDY_EVERY = 64 }; /* checkpoints */
+enum {
+    TIDY_EVERY = 64
+}; /* checkpoints; or appends of a quarter of a slot (D5): whichever is first */
 
 enum link_state { CONNECTING, ASKING, MAKING, LOOKING, READYING, UP, SHUT };
 
@@ -78,7 +80,8 @@ struct cn_engine_pg {
     char cluster[CN_ENGINE_PG_ID_SIZE];
     unsigned shard_count, replicas, allow_flaws;
     uint64_t slot_size;
-    unsigned checkpoints;      /* since the ring was looked at */
+    unsigned checkpoints;      /* since the ring was looked at, */
+    uint64_t appended;         /* and bytes */
     PQconninfoOption *options; /* as they were given */
     char *parts[3][PARTS_MAX]; /* host, hostaddr, port of each */
     unsigned part_counts[3];
@@ -275,6 +278,8 @@ static bool link_send(struct link *link, const struct cn_engine_statement *state
     }
     if (!sent || !link->pg->pq->PQpipelineSync(link->conn))
         return false;
+    if (statement->kind == CN_ENGINE_APPEND)
+        link->pg->appended += link->pg->params.bodies.size;
     struct pending *pending = &link->pending[(link->first + link->count++) % PENDING_MAX];
     *pending = (struct pending){.call = statement->kind, .number = statement->number};
     if (statement->count) {
@@ -526,14 +531,17 @@ static void simple_results(struct link *link)
 
 /* --- answers --------------------------------------------------------------------------------- */
 
+/* Now and then the ring is asked to go on: by who writes and by who cuts. */
 static void tidy(struct link *link)
 {
     struct cn_engine_pg *pg = link->pg;
     struct cn_engine_statement statement = {.kind = (enum cn_engine_kind)CN_ENGINE_PG_TIDY,
                                             .version = pg->slot_size};
-    if (++pg->checkpoints < TIDY_EVERY || link->count == PENDING_MAX)
+    bool due = pg->checkpoints >= TIDY_EVERY || pg->appended >= pg->slot_size / 4;
+    if (!due || link->count == PENDING_MAX)
         return;
     pg->checkpoints = 0;
+    pg->appended = 0;
     if (!link_send(link, &statement))
         link_lost(link);
     else
@@ -566,7 +574,9 @@ static void answered(struct link *link)
     pg->hooks.answer(pg->hooks.data, &answer->a,
                      read ? (const struct cn_engine_record *)answer->records.data : NULL,
                      read ? answer->record_count : 0);
-    if (pg->links == links && !link->doomed && pending.call == CN_ENGINE_CHECKPOINT)
+    pg->checkpoints += pending.call == CN_ENGINE_CHECKPOINT;
+    if (pg->links == links && !link->doomed &&
+        (pending.call == CN_ENGINE_CHECKPOINT || pending.call == CN_ENGINE_APPEND))
         tidy(link);
 }
 

@@ -432,6 +432,8 @@ static void conninfo_of(char *text, size_t size, const struct test_postgres *a,
              b ? b->dir : "");
 }
 
+static uint64_t slot_size; /* 0: as it is */
+
 static void open_driver(struct rig *rig, const char *conninfo, unsigned allow, const char *cluster)
 {
     struct cn_err err = {0};
@@ -443,6 +445,7 @@ static void open_driver(struct rig *rig, const char *conninfo, unsigned allow, c
         .cluster = cluster,
         .shard_count = SHARDS,
         .allow_flaws = allow,
+        .slot_size = slot_size,
         .hooks = {rig, on_up, on_down, on_answer, on_hint, on_nodes, on_record}};
     if (!loop.data)
         CHECK_INT(0, cn_loop_init(&loop));
@@ -892,6 +895,31 @@ TEST(engine_pg, empties_a_table_of_its_ring_only_when_all_have_what_is_in_it)
     claim.from = 0;
     CHECK(strstr(call_now(&rig, &statement), "cut 2") != NULL);
     CHECK_INT(0, rig.record_count);
+    close_driver(&rig);
+}
+
+/* A node that writes much and cuts seldom does not fill one table of the ring without end. */
+TEST(engine_pg, lets_the_ring_go_on_by_what_was_appended)
+{
+    struct rig rig;
+    char conninfo[300];
+    begin_alone();
+    conninfo_of(conninfo, sizeof(conninfo), &alone, NULL);
+    slot_size = 8192;
+    open_driver(&rig, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+    slot_size = 0;
+    connect_for_ever(&rig);
+    join(&rig, 1, 1);
+    uint64_t session = rig.session, seq = 0;
+    while (strcmp(test_postgres_ask(&alone, "SELECT slot FROM cairn.cluster"), "2") != 0) {
+        CHECK(seq < 2000); /* of three tables of 8 KB */
+        unsigned answers = rig.answers;
+        append(&rig, session, ++seq);
+        wait_for(NULL, &rig.answers, answers + 1);
+    }
+    CHECK(test_postgres_ask(
+              &alone, "SELECT pg_relation_size('cairn.log_0') BETWEEN 8192 AND 65536")[0] == 't');
+    CHECK_INT(seq, read_all(&rig, session, 0));
     close_driver(&rig);
 }
 
