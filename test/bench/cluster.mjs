@@ -149,8 +149,14 @@ async function engineUse(measure) {
 
 // --- one connection ------------------------------------------------------------------------------
 
+/** What bench_append says of records of `size` bytes, one for each of `rows` shards. */
+async function appends(cluster, size, rows, writers = 1) {
+  const { stdout } = await exec(path.join(root, "build/bench/bench_append"), [cluster.url, size, rows, seconds, writers].map(String));
+  return stdout.trim().split("\n").map((line) => JSON.parse(line));
+}
+
 async function commit() {
-  const figures = { least: [], cairn: [], commit: [], p99: [], single: [] };
+  const figures = { least: [], cairn: [], commit: [], p99: [], single: [] }, together = {};
   let size;
   for (let i = 0; i < repeats; i++) {
     const cluster = await Cluster.make();
@@ -163,11 +169,8 @@ async function commit() {
     figures.p99.push(result.p99);
     size = Math.round(await cluster.number("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY octet_length(body)) FROM cairn.log")) - 4;
     await cluster.stop();
-    const { stdout } = await exec(path.join(root, "build/bench/bench_append"), [cluster.url, size, 1, seconds].map(String));
-    for (const line of stdout.trim().split("\n")) {
-      const { append, p50 } = JSON.parse(line);
-      figures[append].push(p50);
-    }
+    for (const { append, p50 } of await appends(cluster, size, 1)) figures[append].push(p50);
+    for (const writers of [8, 32]) (together[writers] ??= []).push(...(await appends(cluster, size, 16, writers)));
     await cluster.end();
     const single = await startCairn(configure(null));
     await wrk(single, "/counter/sql", { connections: 1, seconds: 1 });
@@ -180,6 +183,9 @@ async function commit() {
   row("engine: the append that nodes send, p50", ms(p50.cairn), { beside: "the same program" });
   row("request with a durable write, one connection, p50", ms(p50.commit), {
     beside: `single server ${ms(p50.single)}; p99 ${ms(median(figures.p99))}`, goal: `≤ ${ms(goal)} (1.5 × the least append + 0.2 ms)`, holds: p50.commit <= goal });
+  const of = (writers, key) => median(together[writers].map((figure) => figure[key]));
+  row("engine: appends of 16 records to 16 shards, 8 sessions at once", per(of(8, "rate")), {
+    beside: `p50 ${ms(of(8, "p50"))}, ${bytes(of(8, "wal"))} of WAL each; 32 sessions ${per(of(32, "rate"))}, p50 ${ms(of(32, "p50"))}, ${bytes(of(32, "wal"))}` });
 }
 
 // --- 64 connections ------------------------------------------------------------------------------
