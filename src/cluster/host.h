@@ -41,6 +41,9 @@
  *     replicas have all of it.
  * H8  Leaving hands over what can be handed over (C7), ends the session, closes every store, and
  *     then tells left().
+ * H9  Somebody waits for a shard that is to be opened: its steps go before those of others, so that
+ *     a take-over or a move waits for the steps that run, and not for all that replicas have to
+ *     write.
  *
  * The lease, as lanes ask it (C5). `cn_host_may_leave(shard)` is two atomic loads and the reading
  * of CLOCK_BOOTTIME; it takes no lock and does not depend on the host's thread: if that is slow or

@@ -78,7 +78,8 @@ struct cn_host_shard {
     struct cn_list steps;         /* of struct cn_host_step that wait */
     struct cn_host_step *running; /* NULL: none */
     uint64_t queued;              /* bytes of WRITE and TAKE that wait or run */
-    unsigned closes;              /* CLOSE steps that wait or run */
+    unsigned closes;              /* CLOSE steps that wait or run, */
+    unsigned opens;               /* and OPEN steps: H9 */
     unsigned voids;               /* CREATE, DISCARD, BEGIN that wait or run: a checkpoint that is
                                      told now is of what is thrown away */
     bool open, served;

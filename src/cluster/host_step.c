@@ -116,6 +116,7 @@ static void step_free(struct cn_host_step *step)
     shard->queued -= step->bytes.size;
     shard->host->queued_total -= step->bytes.size;
     shard->closes -= step->kind == CN_STEP_CLOSE;
+    shard->opens -= step->kind == CN_STEP_OPEN;
     shard->voids -= is_void(step->kind);
     cn_buf_fini(&step->bytes);
     cn_free(step);
@@ -180,8 +181,12 @@ static bool begin(struct cn_host_step *step)
         break;
     }
     step->mail.deliver = on_step;
+    bool urgent = shard->opens || step->kind == CN_STEP_SERVE; /* H9 */
     pthread_mutex_lock(&host->lock);
-    cn_list_push_back(&host->ready, &step->link);
+    if (urgent)
+        cn_list_push_front(&host->ready, &step->link);
+    else
+        cn_list_push_back(&host->ready, &step->link);
     pthread_cond_signal(&host->work);
     pthread_mutex_unlock(&host->lock);
     return true;
@@ -269,9 +274,26 @@ struct cn_host_step *cn_host_step_new(struct cn_host_shard *shard, enum cn_host_
     return step;
 }
 
+/* H9: what it does is given to the workers, and none has taken it up: it goes first. */
+static void hurry(struct cn_host_shard *shard)
+{
+    struct cn_host *host = shard->host;
+    struct cn_host_step *step = shard->running;
+    pthread_mutex_lock(&host->lock);
+    if (step && !cn_list_empty(&step->link)) {
+        cn_list_remove(&step->link);
+        cn_list_push_front(&host->ready, &step->link);
+    }
+    pthread_mutex_unlock(&host->lock);
+}
+
 void cn_host_step_add(struct cn_host_step *step)
 {
     struct cn_host_shard *shard = step->shard;
+    if (step->kind == CN_STEP_OPEN) {
+        shard->opens++;
+        hurry(shard);
+    }
     shard->queued += step->bytes.size;
     shard->host->queued_total += step->bytes.size;
     shard->closes += step->kind == CN_STEP_CLOSE;
