@@ -152,6 +152,26 @@ static bool may_leave(void *data)
                              spot->shard);
 }
 
+static uint64_t take_ticket(void *data)
+{
+    struct cn_cluster_spot *spot = data;
+    return cn_host_ticket(atomic_load_explicit(&spot->disk->host, memory_order_relaxed));
+}
+
+static bool is_confirmed(void *data, uint64_t ticket)
+{
+    struct cn_cluster_spot *spot = data;
+    return cn_host_confirmed(atomic_load_explicit(&spot->disk->host, memory_order_relaxed), ticket);
+}
+
+void cn_cluster_disk_verify(struct cn_cluster_disk *disk)
+{
+    for (uint32_t i = 0; i < CN_REPLICA_SHARDS_MAX; i++) {
+        disk->spots[i].sink.ticket = take_ticket;
+        disk->spots[i].sink.confirmed = is_confirmed;
+    }
+}
+
 /* --- its life -----------------------------------------------------------------------------------
  */
 
@@ -184,7 +204,7 @@ int cn_cluster_disk_open(struct cn_cluster_disk *disk, const struct cn_replicas_
                                      .files = config->disk};
     for (uint32_t i = 0; i < CN_REPLICA_SHARDS_MAX; i++)
         disk->spots[i] = (struct cn_cluster_spot){
-            .disk = disk, .shard = i, .sink = {&disk->spots[i], NULL, may_leave}};
+            .disk = disk, .shard = i, .sink = {.data = &disk->spots[i], .may_leave = may_leave}};
     struct cn_replicas_config own = *config;
     own.hooks.data = disk;
     own.hooks.appended = on_appended;

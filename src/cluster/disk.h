@@ -38,6 +38,8 @@ int cn_cluster_disk_open(struct cn_cluster_disk *disk, const struct cn_replicas_
 /* From the host's joined(): keeps the id, tells what is found. */
 int cn_cluster_disk_join(struct cn_cluster_disk *disk, struct cn_host *host,
                          const struct cn_engine_pg_info *info, struct cn_err *err);
+/* Before the host is made, if it verifies (C5): answers take a ticket. */
+void cn_cluster_disk_verify(struct cn_cluster_disk *disk);
 /* After the host has left. */
 void cn_cluster_disk_close(struct cn_cluster_disk *disk);
 

@@ -96,7 +96,9 @@ static bool may_leave(struct cn_object_lane *lane, const struct cn_output *outpu
         if (output->stray > lane->stray_done)
             return false;
     }
-    return cn_lane_shard_may_leave(output->shard, output->lsn);
+    /* K5 first: the gate is asked last. */
+    return cn_store_confirmed(output->shard->store, output->ticket) &&
+           cn_lane_shard_may_leave(output->shard, output->lsn);
 }
 
 /* What keeps it: the first stray, or the commit of its own object. */
@@ -123,6 +125,7 @@ bool cn_object_output_open(const struct cn_object *object)
     if (object->db && cn_database_in_transaction(object->db) && !object->unconfirmed)
         return false;
     return cn_list_empty(&object->lane->held) && object->shard->store &&
+           !cn_store_verifies(object->shard->store) &&
            cn_lane_shard_may_leave(object->shard, object->lsn);
 }
 

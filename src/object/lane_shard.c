@@ -44,8 +44,8 @@ static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, i
     }
     /* A lane that holds nothing of the shard is not woken. The count is read without a lock: a lane
      * that holds something later looks at the durable LSN itself first. */
-    uint64_t wanted = atomic_load(&own->wanted_lsn);
-    if (status < 0 || (wanted && wanted <= durable_lsn))
+    uint64_t wanted = atomic_load(&own->wanted_lsn); /* 1: whatever there is */
+    if (status < 0 || wanted == 1 || (wanted && wanted <= durable_lsn))
         uv_async_send(&own->lane->durable);
 }
 
@@ -245,6 +245,12 @@ bool cn_object_lane_serves(struct cn_object_lane *lane, const struct cn_object_k
 {
     const struct cn_lane_shard *own = cn_lane_shard_of(lane, key);
     return cn_lane_shard_takes(own) && cn_lane_shard_may_leave(own, 0);
+}
+
+bool cn_object_lane_verifies(struct cn_object_lane *lane, const struct cn_object_key *key)
+{
+    const struct cn_lane_shard *own = cn_lane_shard_of(lane, key);
+    return own->store && cn_store_verifies(own->store);
 }
 
 /* --- namespaces ------------------------------------------------------------------------------ */

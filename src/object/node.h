@@ -175,6 +175,8 @@ void cn_object_lane_check(const struct cn_object_lane *lane);
 /* Whether what the lane knows of the object (a value in a cache) may be told now: its shard is open
  * here, and the node may answer for it. */
 bool cn_object_lane_serves(struct cn_object_lane *lane, const struct cn_object_key *key);
+/* And whether it may not be told without the object: answers are verified (K5 of store/sink.h). */
+bool cn_object_lane_verifies(struct cn_object_lane *lane, const struct cn_object_key *key);
 
 /* Drops up to `count` idle objects now, the longest idle first: memory is short. Returns how
  * many. */

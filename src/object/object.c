@@ -104,6 +104,7 @@ static void address_output(const struct cn_object *object, struct cn_output *out
     output->shard = object->shard;
     output->lsn = output->all ? object->last_lsn : object->lsn;
     output->stray = object->lane->stray_last;
+    output->ticket = object->shard->store ? cn_store_ticket(object->shard->store) : 0;
 }
 
 /* --- turns ----------------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ struct cn_output {
     struct cn_list link;
     struct cn_lane_shard *shard; /* of its object; set when its turn has ended, as are these: */
     uint64_t lsn;                /* of the commit that it waits for, in that shard */
+    uint64_t ticket;             /* K5 of store/sink.h */
     uint64_t stray;              /* the last of the lane's strays that it waits for (O5); 0: none */
     bool all;                    /* waits for unconfirmed writes too */
     void (*send)(struct cn_output *output, const struct cn_err *err);

@@ -683,6 +683,7 @@ static int open_host(struct cn_cluster *cluster, const struct cn_cluster_options
                                     .shard_count = options->shard_count,
                                     .replicas = options->replicas,
                                     .allow_flaws = cluster->book.allow_flaws,
+                                    .verified = options->verified,
                                     .disk_hands = &cluster->disk.hands,
                                     .front = &cluster->front,
                                     .data = cluster,
@@ -756,6 +757,8 @@ static int start(struct cn_cluster *cluster, const struct cn_cluster_options *op
     int rc = cn_cluster_disk_open(&cluster->disk, &replicas, err);
     if (rc < 0)
         return rc;
+    if (options->verified)
+        cn_cluster_disk_verify(&cluster->disk);
     if (*cluster->disk.cluster)
         cluster->book.cluster = cluster->disk.cluster;
     rc = check_name(cluster, err);

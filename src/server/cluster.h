@@ -72,13 +72,14 @@ struct cn_witness;
 
 /* Texts are borrowed for the time of the call that they are given to. */
 struct cn_cluster_options {
-    const char *url;            /* of the engine: postgresql://... */
-    const char *node;           /* its name */
-    const char *peer;           /* HOST:PORT where other nodes reach it; port 0: any */
-    unsigned shard_count;       /* of a cluster that this node makes; 0: 256 */
-    unsigned replicas;          /* the same; 0: 2 */
-    bool allow_async;           /* the engine may lose what it has acknowledged */
-    struct cn_disk *disk;       /* borrowed until it is freed: the data directory */
+    const char *url;      /* of the engine: postgresql://... */
+    const char *node;     /* its name */
+    const char *peer;     /* HOST:PORT where other nodes reach it; port 0: any */
+    unsigned shard_count; /* of a cluster that this node makes; 0: 256 */
+    unsigned replicas;    /* the same; 0: 2 */
+    bool verified;        /* every answer waits until the engine has said that it may leave (C5) */
+    bool allow_async;     /* the engine may lose what it has acknowledged */
+    struct cn_disk *disk; /* borrowed until it is freed: the data directory */
     struct cn_witness *witness; /* the same; NULL: there is none */
     int64_t history_ms;         /* 0: the default */
     uint64_t history_bytes;

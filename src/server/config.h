@@ -152,6 +152,7 @@ struct cn_config_server {
     } analytics; /* 0: the default */
     struct {
         const char *url, *node, *peer; /* NULL: not given */
+        const char *reads;             /* NULL: by lease */
         int64_t shards, replicas;      /* of a cluster that is made; 0: the default */
         bool allow_async;
     } cluster; /* server/cluster.h; url NULL: none */

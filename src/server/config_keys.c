@@ -170,11 +170,12 @@ SCHEMA(kept, struct kept,
 struct analytics { int64_t days; };
 SCHEMA(analytics, struct analytics,
     INT(analytics, days, 1, 36500));
-struct cluster { const char *url, *node, *peer; int64_t shards, replicas; bool allow_async; };
+struct cluster { const char *url, *node, *peer, *reads; int64_t shards, replicas; bool allow_async; };
 SCHEMA(cluster, struct cluster,
     STRING(cluster, url),
     STRING(cluster, node),
     STRING(cluster, peer),
+    STRING(cluster, reads),
     INT(cluster, shards, 1, 1024),
     INT(cluster, replicas, 1, 4),
     BOOL(cluster, allow_async));

@@ -206,6 +206,13 @@ static int choose_cluster(const struct cn_run_options *asked, const struct cn_co
         .replicas = (unsigned)server->cluster.replicas,
         .allow_async = asked->allow_async || server->cluster.allow_async,
     };
+    const char *reads = server->cluster.reads;
+    cluster->verified = reads && strcmp(reads, "verified") == 0;
+    if (reads && !cluster->verified && strcmp(reads, "lease") != 0)
+        return cn_err_set(err, CN_EINVALID,
+                          "[cairn.cluster] reads must be \"lease\" or \"verified\", not "
+                          "\"%.40s\"",
+                          reads);
     if (asked->sandbox || server->sandbox)
         return cn_err_set(err, CN_EUNSUPPORTED,
                           "a server in a sandbox cannot be a node of a cluster yet");

@@ -14,6 +14,9 @@
  * K3  Records are settled in the order of their LSNs, one batch at a time.
  * K4  may_leave() is asked after durability was seen, not before: a lease that was valid earlier
  *     says nothing about what was read since.
+ * K5  A sink that verifies lets an answer leave when it has been asked for it: whoever has an
+ * answer ready takes a ticket, and the answer may leave once that is confirmed. What was confirmed
+ *     before it was ready says nothing about it.
  *
  * Threads:   settle() on the flusher's, where it may block: what is appended meanwhile gathers for
  *            the next batch. may_leave() on any, and must not block.
@@ -41,6 +44,9 @@ struct cn_sink {
     /* May what is durable be told now? NULL: always. When it becomes true again, cn_store_wake().
      */
     bool (*may_leave)(void *data);
+    /* K5; both or none. They must not block. When more is confirmed, cn_store_wake(). */
+    uint64_t (*ticket)(void *data);
+    bool (*confirmed)(void *data, uint64_t ticket);
 };
 
 #endif

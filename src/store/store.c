@@ -338,6 +338,21 @@ bool cn_store_may_leave(const struct cn_store *store, uint64_t lsn)
     return !sink || !sink->may_leave || sink->may_leave(sink->data); /* K4 */
 }
 
+bool cn_store_verifies(const struct cn_store *store)
+{
+    return store->sink && store->sink->ticket;
+}
+
+uint64_t cn_store_ticket(const struct cn_store *store)
+{
+    return cn_store_verifies(store) ? store->sink->ticket(store->sink->data) : 0;
+}
+
+bool cn_store_confirmed(const struct cn_store *store, uint64_t ticket)
+{
+    return !cn_store_verifies(store) || store->sink->confirmed(store->sink->data, ticket);
+}
+
 void cn_store_wake(struct cn_store *store)
 {
     cn_log_wake(store->log);

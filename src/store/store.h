@@ -118,6 +118,10 @@ uint64_t cn_store_durable(const struct cn_store *store);
 /* May what depends on commits up to `lsn` be told to the outside? They are durable, and the sink,
  * if there is one, says so (store/sink.h). False may become true: listeners are called. */
 bool cn_store_may_leave(const struct cn_store *store, uint64_t lsn);
+/* K5 of store/sink.h; 0 and true where nothing is verified. */
+bool cn_store_verifies(const struct cn_store *store);
+uint64_t cn_store_ticket(const struct cn_store *store);
+bool cn_store_confirmed(const struct cn_store *store, uint64_t ticket);
 /* By whoever has the sink: may_leave() has changed. */
 void cn_store_wake(struct cn_store *store);
 int cn_store_wait(struct cn_store *store, uint64_t lsn, struct cn_err *err); /* blocks */

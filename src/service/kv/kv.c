@@ -109,7 +109,9 @@ bool cn_kv_cached(struct cn_kv_call *call, struct cn_object_lane *lane, int64_t 
     struct cn_clock *clock = cn_node_clock(ns->node);
     int64_t now = cn_clock_wall_ms(clock) / 1000;
     bool cached = false;
-    if (cn_object_lane_serves(lane, &call->base.call.key)) {
+    if (cn_object_lane_verifies(lane, &call->base.call.key)) {
+        cn_kvcache_pass(call);
+    } else if (cn_object_lane_serves(lane, &call->base.call.key)) {
         cached = cn_kvcache_get(cache_of(call), call, now);
     } else if (age_s > 0) {
         uint64_t age_ns = (uint64_t)(age_s < AGE_S_MAX ? age_s : AGE_S_MAX) * 1000000000u;

@@ -28,6 +28,7 @@ max_batch_size = 10
 max_batch_timeout = 1
 [cairn.cluster]
 shards = 16
+reads = "${process.env.CLUSTER_READS ?? "lease"}"
 `,
   "index.js": `import { DurableObject } from "cloudflare:workers";
 export class Ledger extends DurableObject {

@@ -274,6 +274,59 @@ TEST(gate, K4_nothing_leaves_without_the_lease_though_it_is_durable_or_wrote_not
     simdisk_free(sim);
 }
 
+static atomic_uint_least64_t tickets, confirmed;
+
+static uint64_t sink_ticket(void *data)
+{
+    (void)data;
+    return atomic_fetch_add(&tickets, 1) + 1;
+}
+
+static bool sink_confirmed(void *data, uint64_t ticket)
+{
+    (void)data;
+    return ticket <= atomic_load(&confirmed);
+}
+
+TEST(gate, K5_an_answer_leaves_when_what_it_took_is_confirmed_and_in_order)
+{
+    static const struct cn_sink verifies = {.settle = sink_settle,
+                                            .may_leave = sink_may_leave,
+                                            .ticket = sink_ticket,
+                                            .confirmed = sink_confirmed};
+    struct world world;
+    atomic_store(&lease, true);
+    atomic_store(&tickets, 0);
+    atomic_store(&confirmed, UINT64_MAX);
+    world_sink = &verifies;
+    struct simdisk *sim = open_world(&world);
+    world_sink = NULL;
+    struct answer *first = post(&world, "a", READ);
+    run_until(&world, first);
+    uint64_t taken = atomic_load(&tickets);
+    CHECK(taken > 0);
+    atomic_store(&confirmed, taken); /* all so far: that says nothing about the next */
+    struct answer *one = post(&world, "a", READ), *two = post(&world, "b", READ);
+    run_once(&world);
+    CHECK(!one->done && !two->done);
+    CHECK(atomic_load(&tickets) >= taken + 2);
+    atomic_store(&confirmed, taken + 1);
+    cn_store_wake(world.store);
+    run_until(&world, one);
+    CHECK_INT(0, one->call.envelope.err.code);
+    run_once(&world);
+    CHECK(!two->done);
+    atomic_store(&confirmed, UINT64_MAX);
+    cn_store_wake(world.store);
+    run_until(&world, two);
+    CHECK_INT(0, two->call.envelope.err.code);
+    cn_free(first);
+    cn_free(one);
+    cn_free(two);
+    world_close(&world);
+    simdisk_free(sim);
+}
+
 TEST(gate, K2_what_the_sink_refuses_is_told_to_nobody_and_the_object_is_reset)
 {
     struct world world;
