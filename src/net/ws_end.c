@@ -16,7 +16,7 @@ struct pair {
 static const unsigned moves[CN_WS_END_STATES] = {
     [CN_WS_END_NEW] = TO(CN_WS_END_TRANSIT) | TO(CN_WS_END_CLAIMED) | TO(CN_WS_END_RELEASED),
     [CN_WS_END_TRANSIT] = TO(CN_WS_END_NEW) | TO(CN_WS_END_CLAIMED) | TO(CN_WS_END_RELEASED),
-    [CN_WS_END_CLAIMED] = TO(CN_WS_END_RELEASED),
+    [CN_WS_END_CLAIMED] = TO(CN_WS_END_TRANSIT) | TO(CN_WS_END_RELEASED),
 };
 static const unsigned voice_moves[CN_WS_VOICES] = {
     [CN_WS_OPEN] = TO(CN_WS_CLOSING) | TO(CN_WS_CLOSED) | TO(CN_WS_CUT),
@@ -94,6 +94,13 @@ void cn_ws_end_claim(struct cn_ws_end *end, const struct cn_ws_end_ops *ops, voi
         ops->on_hold(end, true);
     if (!cn_list_empty(&end->queue))
         ops->on_ready(end);
+}
+
+void cn_ws_end_let_go(struct cn_ws_end *end)
+{
+    set_state(end, CN_WS_END_TRANSIT);
+    end->ops = NULL;
+    end->owner = NULL;
 }
 
 static void drop_queue(struct cn_ws_end *end)
@@ -206,6 +213,13 @@ struct cn_ws_item *cn_ws_end_take(struct cn_ws_end *end)
     if (!item->message)
         end->close_taken = true;
     return item;
+}
+
+void cn_ws_end_put_back(struct cn_ws_end *end, struct cn_ws_item *item)
+{
+    CN_ASSERT(item->message);
+    cn_list_push_front(&end->queue, &item->link);
+    end->queue_bytes += item->message->size + sizeof(*item);
 }
 
 void cn_ws_item_free(struct cn_ws_item *item)

@@ -13,7 +13,7 @@
  *     NEW ──claim──► CLAIMED ──┐
  *      │ ▲             ▲       ├──release──► RELEASED
  *      ▼ │             │       │
- *     TRANSIT ─────────┴───────┘        NEW, TRANSIT: it is nobody's, and keeps what is sent to it
+ *     TRANSIT ◄────────┴───────┘        NEW, TRANSIT: it is nobody's, and keeps what is sent to it
  *
  * What it may still say, whoever has it:
  *
@@ -112,6 +112,8 @@ void cn_ws_end_depart(struct cn_ws_end *end);
 void cn_ws_end_arrive(struct cn_ws_end *end);
 /* Becomes the owner; on_ready runs at once if something waits. */
 void cn_ws_end_claim(struct cn_ws_end *end, const struct cn_ws_end_ops *ops, void *owner);
+/* From CLAIMED back to TRANSIT: somebody else is to claim it, who does so before he returns. */
+void cn_ws_end_let_go(struct cn_ws_end *end);
 void cn_ws_end_release(struct cn_ws_end *end);
 
 /* Sends a reference to `message` (which stays the caller's) to the other end. CN_ECLOSED: it has
@@ -129,6 +131,8 @@ void cn_ws_end_abort(struct cn_ws_end *end, const char *error);
 /* The oldest item, the caller's, or NULL. */
 struct cn_ws_item *cn_ws_end_take(struct cn_ws_end *end);
 void cn_ws_item_free(struct cn_ws_item *item);
+/* A message that was taken and not used: it is the oldest again. */
+void cn_ws_end_put_back(struct cn_ws_end *end, struct cn_ws_item *item);
 /* Asks the other end's owner to hold back, or to go on. */
 void cn_ws_end_hold(struct cn_ws_end *end, bool hold);
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "object/internal.h"
 #include "object/node.h"
+#include "object/socket.h"
 
 static void count(const struct cn_object *object, const struct cn_call *call)
 {
@@ -82,6 +83,10 @@ static void take_in(struct cn_object_lane *lane, struct cn_call *call)
     }
     if (!cn_lane_shard_takes(own)) {
         cn_node_elsewhere(lane, call);
+        return;
+    }
+    if (call->kind == CN_CALL_ADOPT) {
+        cn_object_socket_arrive(lane, call);
         return;
     }
     if (!object && !cn_node_admits(lane->node, call->ns, &call->key, own->store)) {

@@ -36,6 +36,7 @@ enum cn_call_kind {
     CN_CALL_OTHER,  /* what a service and its binding have agreed on */
     CN_CALL_ACCESS, /* of the core itself (object/access.h): no class sees it */
     CN_CALL_SOCKET, /* an event of a WebSocket: object/socket.h */
+    CN_CALL_ADOPT,  /* WebSockets of an object that has moved here (K7 there): no class sees it */
 };
 
 struct cn_call {

@@ -116,6 +116,7 @@ static void drain(struct cn_lane_shard *own)
     if (has_something_left(own))
         return;
     end_draining(own); /* first: who is told below may bring a step about */
+    own->rests = true;
     atomic_store(&own->wanted_lsn, 0);
     CN_LIST_FOREACH(&own->objects, node)
     {
@@ -164,7 +165,7 @@ static void end_objects(struct cn_lane_shard *own)
 void cn_lane_shard_detach(struct cn_lane_shard *own)
 {
     struct cn_object_lane *lane = own->lane;
-    own->serves = false;
+    own->serves = own->rests = false;
     end_draining(own);
     if (!own->store)
         return;
@@ -210,6 +211,7 @@ void cn_lane_shard_look(struct cn_lane_shard *own, enum cn_shard_state state, ui
     case CN_SHARD_OPENING:
     case CN_SHARD_OPEN:
         end_draining(own);
+        own->rests = false;
         if (!own->store)
             take_up(own);
         if (!own->serves)

@@ -130,6 +130,11 @@ struct cn_object_lane {
      * NULL: the lane has no WebSockets. */
     bool (*offer_socket)(struct cn_object_lane *lane, struct cn_ws_end *own,
                          struct cn_ws_end *other, char address[CN_SOCKET_ADDRESS_SIZE]);
+    /* K7 of object/socket.h: sockets go to the node that has their object now; takes their ends
+     * over. NULL: there are no other nodes. */
+    void (*send_sockets)(struct cn_object_lane *lane, const struct cn_socket_party *party);
+    /* And come from one: what the call carries is adopted, and it is answered. */
+    void (*take_sockets)(struct cn_object_lane *lane, struct cn_call *call);
     const struct cn_compiled_host *host; /* for them: module/worker.h; NULL: none */
     /* For them too: sends a call to what a worker has lent (object/lent.h) when the gate opens.
      * False: there is no such worker, and the letter is as it was. NULL: the lane has no workers.

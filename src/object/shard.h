@@ -55,7 +55,8 @@
  *     waited for. Messages for sleeping WebSockets wait, so that resume() goes on with them.
  *
  * Who is hurt by close(): calls under way fail as CN_FAULT_RETRYABLE, WebSockets end with 1012
- * (service restart), an alarm that ran is still stored and fires where the shard is opened next.
+ * (service restart) unless the shard was STOPPED (K7 of object/socket.h), an alarm that ran is
+ * still stored and fires where the shard is opened next.
  *
  * Threads:   open, stop, resume, close, hold and release from any but, for open, a lane's: it
  *            reads the disk. `done` runs on whichever thread was last, possibly inside the call
@@ -215,6 +216,7 @@ struct cn_lane_shard {
         *databases;          /* owned: connections, which are of one store; NULL: as above */
     bool serves;             /* takes events: it was OPENING or OPEN when the lane looked */
     bool draining;           /* STOPPING, and something is left */
+    bool rests;              /* STOPPING or STOPPED, and nothing is */
     uint64_t change;         /* that it is to answer then */
     struct cn_list objects;  /* of struct cn_object by shard_link: all that are not freed yet */
     int64_t alarm_window_ms; /* alarms up to this are in the lane's heap; INT64_MIN: none */

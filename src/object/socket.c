@@ -58,25 +58,32 @@ static struct cn_socket_set *set_find(struct cn_object *object)
     return cn_map_find(&object->lane->socket_sets, &object->key, sizeof(object->key));
 }
 
+static struct cn_socket_set *set_new(struct cn_object_lane *lane, struct cn_namespace *ns,
+                                     const struct cn_object_key *key, const char *name,
+                                     size_t name_size)
+{
+    struct cn_socket_set *set = CN_NEW(struct cn_socket_set);
+    set->lane = lane;
+    set->ns = ns;
+    set->key = *key;
+    if (name) {
+        set->name = cn_strndup(name, name_size);
+        set->name_size = name_size;
+    }
+    cn_list_init(&set->sockets);
+    cn_map_init(&set->tags);
+    cn_map_set(&lane->socket_sets, key, sizeof(*key), set);
+    return set;
+}
+
 struct cn_socket_set *cn_object_sockets(struct cn_object *object)
 {
     struct cn_socket_set *set = set_find(object);
-    if (set) {
-        set->live = true;
-        return set;
+    if (!set) {
+        set = set_new(object->lane, object->ns, &object->key, object->name, object->name_size);
+        set->awake = true;
     }
-    set = CN_NEW(struct cn_socket_set);
-    set->lane = object->lane;
-    set->ns = object->ns;
-    set->key = object->key;
-    if (object->name) {
-        set->name = cn_strndup(object->name, object->name_size);
-        set->name_size = object->name_size;
-    }
-    set->live = set->awake = true;
-    cn_list_init(&set->sockets);
-    cn_map_init(&set->tags);
-    cn_map_set(&object->lane->socket_sets, &object->key, sizeof(object->key), set);
+    set->live = true;
     return set;
 }
 
@@ -242,6 +249,25 @@ static struct cn_ws_close reset_close(const struct cn_object *object)
     return (struct cn_ws_close){code, true, "", 0, NULL};
 }
 
+/* In its set; its end is claimed next. */
+static struct cn_object_socket *socket_new(struct cn_socket_set *set, struct cn_ws_end *end,
+                                           bool auto_reply, const struct cn_text *tags,
+                                           size_t tag_count)
+{
+    struct cn_object_socket *socket =
+        cn_alloc_zero(sizeof(*socket) + tag_count * sizeof(struct cn_socket_tag_link));
+    socket->end = end;
+    socket->lane = set->lane;
+    socket->set = set;
+    socket->auto_reply = auto_reply;
+    for (size_t i = 0; i < tag_count; i++)
+        tag_add(socket, &tags[i]);
+    cn_list_push_back(&set->sockets, &socket->link);
+    set->count++;
+    set->lane->socket_count++;
+    return socket;
+}
+
 struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struct cn_ws_end *end,
                                                  bool hibernatable, bool auto_reply,
                                                  const struct cn_text *tags, size_t tag_count)
@@ -254,24 +280,14 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
         cn_ws_end_release(end);
         return NULL;
     }
-    struct cn_socket_set *set = cn_object_sockets(object);
     struct cn_object_socket *socket =
-        cn_alloc_zero(sizeof(*socket) + tag_count * sizeof(struct cn_socket_tag_link));
-    socket->end = end;
-    socket->lane = object->lane;
-    socket->set = set;
-    socket->auto_reply = auto_reply;
+        socket_new(cn_object_sockets(object), end, auto_reply, tags, tag_count);
     socket->accepted_ms = cn_clock_wall_ms(cn_node_clock(object->lane->node));
     if (!hibernatable) {
         socket->holder = object;
         if (object->sockets++ == 0)
             cn_list_remove(&object->idle_link);
     }
-    for (size_t i = 0; i < tag_count; i++)
-        tag_add(socket, &tags[i]);
-    cn_list_push_back(&set->sockets, &socket->link);
-    set->count++;
-    set->lane->socket_count++;
     cn_ws_end_claim(end, &end_ops, socket);
     return socket;
 }
@@ -360,7 +376,8 @@ unsigned cn_object_socket_event_timeout(struct cn_object *object)
 static void event_free(struct cn_socket_event *event)
 {
     cn_list_remove(&event->link);
-    cn_ws_item_free(event->item);
+    if (event->item)
+        cn_ws_item_free(event->item);
     cn_free(event->call.name);
     cn_free(event);
 }
@@ -614,6 +631,135 @@ static struct cn_socket_set *find_of_shard(const struct cn_lane_shard *own)
     return NULL;
 }
 
+/* --- moves: K7 ------------------------------------------------------------------------------ */
+
+static struct cn_text text_of(const struct cn_ws_message *message)
+{
+    return message ? (struct cn_text){(const char *)message->bytes, message->size}
+                   : (struct cn_text){0};
+}
+
+/* A message that was to be tried again goes first. True: nothing of the socket is under way. */
+static bool take_back_event(struct cn_object_socket *socket)
+{
+    struct cn_socket_event *event = socket->event;
+    if (!event)
+        return true;
+    if (event->kind != CN_SOCKET_MESSAGE || event->deadline_ms || cn_list_empty(&event->link))
+        return false;
+    cn_ws_end_put_back(socket->end, event->item);
+    event->item = NULL;
+    event_free(event);
+    socket->event = NULL;
+    return true;
+}
+
+static bool may_move(struct cn_object_socket *socket)
+{
+    return !socket->holder && socket->state == CN_OBJECT_SOCKET_OPEN &&
+           socket->end->voice == CN_WS_OPEN && !socket->end->close_taken &&
+           socket->end->peer->state != CN_WS_END_RELEASED && take_back_event(socket);
+}
+
+static void join_party(struct cn_socket_party *party, struct cn_object_socket *socket)
+{
+    struct cn_socket_party_member *member = &party->members[party->count++];
+    *member = (struct cn_socket_party_member){.end = socket->end,
+                                              .auto_reply = socket->auto_reply,
+                                              .auto_response_ms = socket->auto_response_ms,
+                                              .accepted_ms = socket->accepted_ms,
+                                              .tag_count = socket->tag_count};
+    for (unsigned i = 0; i < socket->tag_count; i++)
+        member->tags[i] = cn_object_socket_tag_name(socket->tags[i].tag);
+}
+
+/* Those that go together leave the set when they have gone: tags are the set's until then. */
+static void send_party(struct cn_socket_set *set, struct cn_socket_party *party,
+                       struct cn_object_socket **sockets)
+{
+    for (size_t i = 0; i < party->count; i++)
+        cn_ws_end_let_go(party->members[i].end);
+    set->lane->send_sockets(set->lane, party);
+    for (size_t i = 0; i < party->count; i++) {
+        set_state(sockets[i], CN_OBJECT_SOCKET_ENDING);
+        leave_set(sockets[i]);
+        cn_free(sockets[i]);
+    }
+    party->count = 0;
+}
+
+/* With `live` set, so that the set stays. */
+static void move_set(struct cn_socket_set *set)
+{
+    struct cn_object_socket *sockets[CN_SOCKET_PARTY_MAX];
+    struct cn_socket_party party = {.ns = set->ns,
+                                    .key = set->key,
+                                    .name = {set->name, set->name_size},
+                                    .request = text_of(set->request),
+                                    .response = text_of(set->response),
+                                    .event_timeout_ms = set->event_timeout_ms};
+    party.members = cn_alloc(CN_SOCKET_PARTY_MAX * sizeof(*party.members));
+    CN_LIST_FOREACH(&set->sockets, node)
+    {
+        struct cn_object_socket *socket = CN_CONTAINER_OF(node, struct cn_object_socket, link);
+        if (!may_move(socket))
+            continue;
+        sockets[party.count] = socket;
+        join_party(&party, socket);
+        if (party.count == CN_SOCKET_PARTY_MAX)
+            break;
+    }
+    if (party.count)
+        send_party(set, &party, sockets);
+    cn_free(party.members);
+}
+
+static bool any_may_move(const struct cn_socket_set *set)
+{
+    CN_LIST_FOREACH(&set->sockets, node)
+    {
+        if (may_move(CN_CONTAINER_OF(node, struct cn_object_socket, link)))
+            return true;
+    }
+    return false;
+}
+
+void cn_object_socket_arrive(struct cn_object_lane *lane, struct cn_call *call)
+{
+    if (lane->take_sockets)
+        lane->take_sockets(lane, call);
+    else
+        cn_call_turn_away(call, 0, CN_EINVALID, "sockets come from other nodes alone");
+}
+
+void cn_object_socket_adopt(struct cn_object_lane *lane, const struct cn_socket_party *party)
+{
+    cn_loop_assert_owner(lane->loop);
+    struct cn_socket_set *set = cn_map_find(&lane->socket_sets, &party->key, sizeof(party->key));
+    if (!set) {
+        set = set_new(lane, party->ns, &party->key, party->name.data, party->name.size);
+        set->awake = cn_map_find(&lane->objects, &party->key, sizeof(party->key));
+    }
+    if (party->request.data && !set->request) {
+        set->request = cn_ws_message_new(true, party->request.data, party->request.size);
+        set->response = cn_ws_message_new(true, party->response.data, party->response.size);
+    }
+    if (party->event_timeout_ms)
+        set->event_timeout_ms = party->event_timeout_ms;
+    for (size_t i = 0; i < party->count; i++) {
+        const struct cn_socket_party_member *member = &party->members[i];
+        struct cn_object_socket *socket =
+            socket_new(set, member->end, member->auto_reply, member->tags, member->tag_count);
+        socket->accepted_ms = member->accepted_ms;
+        socket->auto_response_ms = member->auto_response_ms;
+        if (!set->awake)
+            lane->hibernated_count++;
+        cn_ws_end_claim(member->end, &end_ops, socket);
+    }
+}
+
+/* --- a shard goes ---------------------------------------------------------------------------- */
+
 void cn_object_socket_let_go(struct cn_lane_shard *own)
 {
     static const struct cn_ws_close close = {CN_WS_RESTART, true, "", 0, NULL};
@@ -622,6 +768,8 @@ void cn_object_socket_let_go(struct cn_lane_shard *own)
     while ((set = find_of_shard(own))) {
         bool live = set->live;
         set->live = true; /* so that it stays until the last of them has gone */
+        while (own->rests && own->lane->send_sockets && any_may_move(set))
+            move_set(set);
         while (!cn_list_empty(&set->sockets)) {
             struct cn_object_socket *socket =
                 CN_CONTAINER_OF(set->sockets.next, struct cn_object_socket, link);

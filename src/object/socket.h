@@ -24,6 +24,10 @@
  *     from the moment on. An end that is given to it closes as its others did.
  * K6  A hibernatable socket is in its set, and listed, exactly while it is OPEN: during its
  *     close event still, and never after. The program may yet close it.
+ * K7  When a shard that was STOPPED is closed (a planned move), hibernatable sockets that are open
+ *     go to the node that has it next, with tags, attachment, settings and what their clients have
+ *     sent: their clients do not notice. Nothing of them is under way then: events that were begun
+ *     have ended (S7 of object/shard.h), and what leaves has left.
  *
  * Threads:   the lane that owns the object.
  * Ownership: the lane owns sets, sets own sockets, a socket owns its end. */
@@ -84,7 +88,7 @@ struct cn_socket_event {
     struct cn_call call;
     struct cn_object_socket *socket; /* NULL: it has gone meanwhile */
     enum cn_socket_event_kind kind;
-    struct cn_ws_item *item; /* owned: the message, or how it ended */
+    struct cn_ws_item *item; /* owned: the message, or how it ended; NULL: it was put back */
     struct cn_list link;     /* in lane->socket_events */
     uint64_t deadline_ms;    /* loop time; 0: none */
 };
@@ -93,6 +97,26 @@ struct cn_text {
     const char *data;
     size_t size;
 };
+
+/* Sockets of one object on their way to another node, or from one. */
+struct cn_socket_party_member {
+    struct cn_ws_end *end;
+    bool auto_reply;
+    int64_t auto_response_ms, accepted_ms;
+    struct cn_text tags[CN_SOCKET_TAGS_MAX];
+    size_t tag_count;
+};
+
+struct cn_socket_party {
+    struct cn_namespace *ns;
+    struct cn_object_key key;
+    struct cn_text name;              /* data NULL: none */
+    struct cn_text request, response; /* the automatic response; data NULL: none */
+    unsigned event_timeout_ms;
+    struct cn_socket_party_member *members;
+    size_t count;
+};
+#define CN_SOCKET_PARTY_MAX 512
 
 /* The object takes the end over. `tags` are distinct. NULL: the object was reset, and the end has
  * been closed and released (K5). */
@@ -139,8 +163,12 @@ void cn_object_socket_check(const struct cn_object_lane *lane);
 /* And those that keep the object. */
 size_t cn_object_socket_held_count(const struct cn_object *object);
 void cn_object_socket_lane_fini(struct cn_object_lane *lane); /* lets every socket go */
-/* The shard goes, and its objects have been reset: its sockets end as for a restart. */
+/* The shard goes, and its objects have been reset: its sockets end as for a restart, or K7. */
 void cn_object_socket_let_go(struct cn_lane_shard *own);
+/* K7: a call of the kind CN_CALL_ADOPT has come. */
+void cn_object_socket_arrive(struct cn_object_lane *lane, struct cn_call *call);
+/* Takes the ends over; the object is not woken. */
+void cn_object_socket_adopt(struct cn_object_lane *lane, const struct cn_socket_party *party);
 /* The object was reset: its accept()ed sockets close. */
 void cn_object_socket_holder_reset(struct cn_object *object);
 /* The object has come into memory, and left it. */

@@ -123,6 +123,8 @@ struct cn_lane {
     /* The way to other nodes, borrowed, set before requests come; NULL: there are none. */
     const struct cn_ws_carrier *carrier;
     struct cn_list far_trunks;        /* ws_far.c */
+    struct cn_list far_parked;        /* there too */
+    struct cn_list ws_moves;          /* ws_move.c */
     struct cn_rand rand;              /* for numbers of requests */
     struct cn_handles events;         /* every event under way on this lane */
     struct cn_deployment *deployment; /* current, a reference; NULL before the first */

@@ -19,6 +19,7 @@
 #include "worker/runtime.h"
 #include "worker/ws_bridge.h"
 #include "worker/ws_far.h"
+#include "worker/ws_move.h"
 
 #define TRANSIT_MS 60000
 
@@ -371,6 +372,8 @@ int cn_websocket_lane_start(struct cn_lane *lane, struct cn_err *err)
     cn_list_init(&lane->sockets_ready);
     cn_list_init(&lane->sockets_transit);
     cn_list_init(&lane->far_trunks);
+    cn_list_init(&lane->far_parked);
+    cn_list_init(&lane->ws_moves);
     int rc = uv_idle_init(&lane->loop, &lane->sockets_spin);
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make an idle handle");
@@ -384,6 +387,7 @@ void cn_websocket_lane_tick(struct cn_lane *lane)
     cn_loop_assert_owner(&lane->loop);
     uint64_t now = uv_now(&lane->loop);
     cn_ws_far_lane_tick(lane);
+    cn_ws_move_lane_tick(lane);
     while (!cn_list_empty(&lane->sockets_transit)) {
         struct transit *transit = CN_CONTAINER_OF(lane->sockets_transit.next, struct transit, link);
         if (transit->deadline_ms > now)
@@ -408,6 +412,7 @@ void cn_websocket_lane_stop(struct cn_lane *lane)
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->sockets_transit)))
         cn_free(CN_CONTAINER_OF(node, struct transit, link));
+    cn_ws_move_lane_stop(lane);
     /* Pairs whose ends nobody has taken, and bridges. */
     uint32_t cursor = 0;
     struct cn_ws_end *end;

@@ -23,6 +23,7 @@ enum {
     ASKED_MAX = 4,
     TRUNKS_MAX = 4096,
     ERROR_MAX = 1024,
+    PARK_MS = 15000,
 };
 
 /* All that this lane has with one lane of one life of another node. */
@@ -42,18 +43,22 @@ struct trunk {
 };
 
 struct cn_ws_far {
-    struct trunk *trunk;
-    struct cn_list link;   /* in trunk->fars */
+    struct cn_lane *lane;
+    struct trunk *trunk;   /* NULL: it is parked (F7) */
+    struct cn_list link;   /* in trunk->fars, or lane->far_parked */
     struct cn_ws_end *end; /* ours; the script's or the object's is its peer */
     uint64_t target;       /* the end on the other side */
     bool near;             /* F4: it was claimed here */
     bool attached;
-    bool waits; /* F5 */
+    bool waits;                                 /* F5 */
+    uint64_t until_ms;                          /* parked: loop time when it is lost */
+    void (*parked)(void *data, bool is_parked); /* somebody waits for it; NULL: nobody */
+    void *parked_data;
 };
 
 /* --- as bytes -------------------------------------------------------------------------------- */
 
-enum letter_kind { ATTACH = 1, MESSAGE, CLOSE, HOLD, GONE, KEEP };
+enum letter_kind { ATTACH = 1, MESSAGE, CLOSE, HOLD, GONE, KEEP, PARK, PARKED, RESUME };
 
 struct head {
     uint64_t to_life, from_life;
@@ -113,6 +118,7 @@ static bool get_sized(const struct cn_wire_field *fields, void *to, const uint8_
 static void flush(struct trunk *trunk);
 static void take_items(struct cn_ws_far *far);
 static void lose(struct cn_ws_far *far);
+static void on_answer(struct cn_lane *lane, void *asked, const uint8_t *answer, size_t size);
 
 static struct trunk *trunk_find(struct cn_lane *lane, uint64_t disk, uint64_t life, unsigned to)
 {
@@ -225,6 +231,59 @@ static void on_answer(struct cn_lane *lane, void *asked, const uint8_t *answer, 
     unpin(trunk);
 }
 
+/* --- questions to this node ------------------------------------------------------------------ */
+
+struct errand {
+    struct cn_mail mail;
+    struct cn_lane *from;
+    uint64_t disk;
+    struct cn_buf bytes; /* the question; then the answer */
+    bool good;
+    void *asked;
+};
+
+static void errand_free(struct errand *errand)
+{
+    cn_buf_fini(&errand->bytes);
+    cn_free(errand);
+}
+
+static void errand_back(struct cn_mail *mail, void *data)
+{
+    struct errand *errand = CN_CONTAINER_OF(mail, struct errand, mail);
+    const uint8_t *answer = errand->bytes.data ? errand->bytes.data : (const uint8_t *)"";
+    on_answer(data, errand->asked, errand->good ? answer : NULL, errand->bytes.size);
+    errand_free(errand);
+}
+
+static void errand_out(struct cn_mail *mail, void *data)
+{
+    struct errand *errand = CN_CONTAINER_OF(mail, struct errand, mail);
+    struct cn_buf answer = {0};
+    errand->good =
+        cn_ws_far_asked(data, errand->disk, errand->bytes.data, errand->bytes.size, &answer);
+    cn_buf_fini(&errand->bytes);
+    errand->bytes = answer;
+    mail->deliver = errand_back;
+    if (!cn_mailbox_send(&errand->from->mailbox, mail))
+        errand_free(errand); /* that lane has ended, and its trunks with it */
+}
+
+/* By mail, also to the lane itself: `done` must come later. */
+static void ask_here(struct trunk *trunk, struct cn_buf bytes)
+{
+    struct cn_lane *lane = trunk->lane;
+    struct errand *errand = CN_NEW(struct errand);
+    struct cn_object_lane *to = cn_node_lane(lane->options.node, trunk->to);
+    *errand = (struct errand){.from = lane, .disk = trunk->disk, .bytes = bytes, .asked = trunk};
+    errand->mail.deliver = errand_out;
+    if (to && cn_mailbox_send(to->mailbox, &errand->mail))
+        return;
+    errand->mail.deliver = errand_back; /* not good: it fails */
+    if (!cn_mailbox_send(&lane->mailbox, &errand->mail))
+        errand_free(errand);
+}
+
 static void flush(struct trunk *trunk)
 {
     const struct cn_ws_carrier *carrier = trunk->lane->carrier;
@@ -233,6 +292,10 @@ static void flush(struct trunk *trunk)
     struct cn_buf bytes = trunk->waiting;
     trunk->waiting = (struct cn_buf){0};
     trunk->asked++;
+    if (trunk->disk == carrier->disk) {
+        ask_here(trunk, bytes);
+        return;
+    }
     carrier->ask(carrier->data, trunk->lane, trunk->disk, trunk->to, bytes.data, bytes.size,
                  on_answer, trunk);
 }
@@ -267,9 +330,18 @@ static struct cn_ws_far *far_new(struct trunk *trunk, struct cn_ws_end *end, uin
                                  bool near)
 {
     struct cn_ws_far *far = CN_NEW(struct cn_ws_far);
-    *far = (struct cn_ws_far){.trunk = trunk, .end = end, .target = target, .near = near};
+    *far = (struct cn_ws_far){
+        .lane = trunk->lane, .trunk = trunk, .end = end, .target = target, .near = near};
     cn_list_push_back(&trunk->fars, &far->link);
     return far;
+}
+
+static void tell_parked(struct cn_ws_far *far, bool is_parked)
+{
+    void (*parked)(void *data, bool is_parked) = far->parked;
+    far->parked = NULL;
+    if (parked)
+        parked(far->parked_data, is_parked);
 }
 
 /* Nobody is told. */
@@ -278,9 +350,11 @@ static void forget(struct cn_ws_far *far)
     struct cn_ws_end *end = far->end;
     struct trunk *trunk = far->trunk;
     cn_list_remove(&far->link);
+    tell_parked(far, false);
     cn_free(far);
     cn_ws_end_release(end);
-    trunk_free_if_unused(trunk);
+    if (trunk)
+        trunk_free_if_unused(trunk);
 }
 
 void cn_ws_far_free(struct cn_ws_far *far)
@@ -294,7 +368,7 @@ void cn_ws_far_free(struct cn_ws_far *far)
 static void lose(struct cn_ws_far *far)
 {
     struct cn_ws_close close = {far->near ? CN_WS_RESTART : CN_WS_ABNORMAL, far->near, "", 0, NULL};
-    struct cn_lane *lane = far->trunk->lane;
+    struct cn_lane *lane = far->lane;
     struct cn_ws_end *end = far->end;
     double handle = (double)end->handle;
     far->attached = false; /* nobody there is to be told */
@@ -357,6 +431,10 @@ static void take_items(struct cn_ws_far *far)
 {
     struct trunk *trunk = far->trunk;
     struct cn_ws_item *item;
+    if (!trunk) { /* F7 */
+        cn_ws_end_hold(far->end, true);
+        return;
+    }
     while (trunk->waiting.size < WAIT_MAX && (item = cn_ws_end_take(far->end))) {
         post_item(far, item);
         cn_ws_item_free(item);
@@ -372,7 +450,8 @@ static void take_items(struct cn_ws_far *far)
 static void end_ready(struct cn_ws_end *end)
 {
     struct cn_ws_far *far = end->owner;
-    cn_ws_far_attach(far);
+    if (far->trunk)
+        cn_ws_far_attach(far);
     take_items(far);
 }
 
@@ -386,6 +465,89 @@ static void end_hold(struct cn_ws_end *end, bool hold)
 static void end_gone(struct cn_ws_end *end)
 {
     cn_ws_far_free(end->owner);
+}
+
+/* --- moves: F7 ------------------------------------------------------------------------------- */
+
+/* From now on it belongs to no trunk, and nobody is told what it does. */
+static void become_parked(struct cn_ws_far *far)
+{
+    cn_list_remove(&far->link);
+    far->trunk = NULL;
+    far->attached = false;
+    far->until_ms = uv_now(&far->lane->loop) + PARK_MS;
+    cn_list_push_back(&far->lane->far_parked, &far->link);
+}
+
+void cn_ws_far_park(struct cn_lane *lane, struct cn_ws_end *end, struct cn_ws_site *site)
+{
+    struct cn_ws_far *far = CN_NEW(struct cn_ws_far);
+    cn_loop_assert_owner(&lane->loop);
+    CN_ASSERT(lane->carrier && end->handle);
+    *far = (struct cn_ws_far){.lane = lane, .end = end, .near = true};
+    cn_list_init(&far->link);
+    become_parked(far);
+    *site = (struct cn_ws_site){lane->carrier->disk, lane->carrier->life, lane->options.index,
+                                end->handle};
+    cn_ws_end_claim(end, &far_ops, far);
+}
+
+void cn_ws_far_ask_park(struct cn_ws_far *far, void (*parked)(void *data, bool is_parked),
+                        void *data)
+{
+    CN_ASSERT(!far->near && far->attached && !far->parked);
+    far->parked = parked;
+    far->parked_data = data;
+    post(far, (struct letter){.kind = PARK});
+}
+
+bool cn_ws_far_is_near(const struct cn_ws_far *far)
+{
+    return far->near;
+}
+
+struct cn_ws_site cn_ws_far_site(const struct cn_ws_far *far)
+{
+    return (struct cn_ws_site){far->trunk->disk, far->trunk->life, far->trunk->to, far->target};
+}
+
+void cn_ws_far_hand_over(struct cn_ws_far *far)
+{
+    far->attached = false;
+    forget(far);
+}
+
+void cn_ws_far_unpark(struct cn_lane *lane, uint64_t handle)
+{
+    struct cn_ws_end *end = cn_websocket_find(lane, (double)handle);
+    struct cn_ws_far *far = end ? cn_ws_far_of(end) : NULL;
+    if (far && !far->trunk)
+        lose(far);
+}
+
+struct cn_ws_end *cn_ws_far_resume(struct cn_lane *lane, const struct cn_ws_site *site)
+{
+    struct cn_ws_end *theirs = cn_ws_far_new(lane, site);
+    if (!theirs)
+        return NULL;
+    struct cn_ws_far *far = cn_ws_far_of(theirs->peer);
+    far->near = false;
+    far->attached = true;
+    post(far, (struct letter){.kind = RESUME});
+    return theirs;
+}
+
+/* The side in front of a client goes on with another node. */
+static void resume(struct cn_ws_far *far, struct trunk *trunk, uint64_t target)
+{
+    cn_list_remove(&far->link);
+    cn_list_push_back(&trunk->fars, &far->link);
+    far->trunk = trunk;
+    far->target = target;
+    far->attached = true;
+    if (far->end->peer->holding)
+        post(far, (struct letter){.kind = HOLD, .hold = true});
+    take_items(far);
 }
 
 /* --- what comes ------------------------------------------------------------------------------ */
@@ -427,8 +589,23 @@ static bool deliver(struct trunk *trunk, const struct letter *letter)
         cn_ws_end_claim(end, &far_ops, far);
         return true;
     }
+    if (letter->kind == RESUME) {
+        if (!far || far->trunk || !far->near)
+            return false;
+        resume(far, trunk, letter->from);
+        return true;
+    }
     if (!far || far->trunk != trunk || far->target != letter->from)
         return letter->kind == GONE;
+    if (letter->kind == PARK && far->near) {
+        post(far, (struct letter){.kind = PARKED});
+        become_parked(far);
+        return true;
+    }
+    if (letter->kind == PARKED) {
+        tell_parked(far, true);
+        return true;
+    }
     if (letter->kind == GONE) {
         far->attached = false; /* it need not be told */
         cn_ws_far_free(far);
@@ -536,6 +713,12 @@ void cn_ws_far_lane_tick(struct cn_lane *lane)
         }
         trunk->corked = false;
         flush(trunk);
+    }
+    while (!cn_list_empty(&lane->far_parked)) { /* the oldest first */
+        struct cn_ws_far *far = CN_CONTAINER_OF(lane->far_parked.next, struct cn_ws_far, link);
+        if (far->until_ms > now)
+            break;
+        lose(far);
     }
 }
 

@@ -23,6 +23,12 @@
  *     nothing is taken from the queues of its ends, whose owners are asked to hold back (E4 of
  *     net/ws_end.h). ASKED_MAX questions of a trunk are under way, TRUNKS_MAX trunks of a lane.
  * F6  Bytes of another node are input: what is malformed is refused as a whole.
+ * F7  Moves (K7 of object/socket.h). An object goes from B to C: B asks A to PARK; A says PARKED
+ *     behind all that it has sent, and keeps what comes then; B gives C what it knows of the socket
+ *     (worker/ws_move.h); C says RESUME to A, which from then on speaks with C. A client of B
+ *     itself becomes such a side of B's, parked from the start. One that nobody resumes within
+ *     PARK_MS is lost. The site of a parked end need not be of another node: a question to this
+ *     node goes by mail.
  *
  * Threads:   the lane's.
  * Ownership: a far end belongs to its conversation, and goes with it. */
@@ -66,6 +72,26 @@ struct cn_ws_far *cn_ws_far_of(struct cn_ws_end *end);
 void cn_ws_far_attach(struct cn_ws_far *far);
 /* Ends it here, and tells the other side if it can. */
 void cn_ws_far_free(struct cn_ws_far *far);
+
+/* --- moves: F7 ------------------------------------------------------------------------------- */
+
+/* Takes over an end that was an object's: a side that is parked. */
+void cn_ws_far_park(struct cn_lane *lane, struct cn_ws_end *end, struct cn_ws_site *site);
+/* Asks the other side of one that has the object here to park. `parked` is called once, from the
+ * loop: true, all that it has sent is here; false, it is lost, and the far end goes. */
+void cn_ws_far_ask_park(struct cn_ws_far *far, void (*parked)(void *data, bool is_parked),
+                        void *data);
+/* Whether it is the side that was claimed: a client is behind it. */
+bool cn_ws_far_is_near(const struct cn_ws_far *far);
+struct cn_ws_site cn_ws_far_site(const struct cn_ws_far *far); /* of the other side */
+/* The other side is another's now: goes without a word. */
+void cn_ws_far_hand_over(struct cn_ws_far *far);
+/* If it is still parked: it is lost. */
+void cn_ws_far_unpark(struct cn_lane *lane, uint64_t handle);
+/* A new end here for an object that has come; its other side is parked at `site`, and resumes.
+ * NULL: there are too many. What is sent on its peer comes before all that the other side has kept.
+ */
+struct cn_ws_end *cn_ws_far_resume(struct cn_lane *lane, const struct cn_ws_site *site);
 
 /* A question of another node's lane. Appends the answer. False: F6. */
 bool cn_ws_far_asked(struct cn_lane *lane, uint64_t disk, const uint8_t *bytes, size_t size,

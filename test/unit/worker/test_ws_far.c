@@ -197,6 +197,11 @@ static unsigned ends_of(unsigned lane)
     return count;
 }
 
+static void no_more(struct cn_lane *lane, void *data)
+{
+    (void)lane, (void)data;
+}
+
 static void no_trunks(struct cn_lane *lane, void *data)
 {
     (void)data;
@@ -403,6 +408,127 @@ TEST(ws_far, a_node_that_is_gone_takes_its_conversations_with_it)
         CHECK_STR("c1006::cut", far[i].seen);
     }
     close_fars(2);
+}
+
+/* --- moves: F7 -------------------------------------------------------------------------------- */
+
+static int parked; /* 1: it is, -1: it is lost */
+
+static void on_parked(void *data, bool is_parked)
+{
+    (void)data;
+    parked = is_parked ? 1 : -1;
+}
+
+static void ask_park(struct cn_lane *lane, void *data)
+{
+    (void)lane, (void)data;
+    struct cn_ws_far *own = cn_ws_far_of(far[0].end->peer);
+    CHECK(own && !cn_ws_far_is_near(own));
+    cn_ws_far_ask_park(own, on_parked, NULL);
+}
+
+/* The object's new place: the same lane, by another end. */
+static void resume_there(struct cn_lane *lane, void *data)
+{
+    (void)data;
+    struct cn_ws_far *own = cn_ws_far_of(far[0].end->peer);
+    struct cn_ws_site site = cn_ws_far_site(own);
+    cn_ws_end_let_go(far[0].end);
+    cn_ws_far_hand_over(own);
+    cn_ws_end_release(far[0].end);
+    far[0].end = NULL;
+    far[1].end = cn_ws_far_resume(lane, &site);
+    CHECK(far[1].end && cn_websocket_number(lane, far[1].end));
+    cn_ws_end_claim(far[1].end, &ws_side_ops, &far[1]);
+}
+
+TEST(ws_far, a_side_that_is_parked_keeps_what_comes_and_goes_on_with_another)
+{
+    open_fars(1);
+    settle();
+    parked = 0;
+    say(&near[0], "before");
+    worker_rig_run(&rig, B, ask_park, NULL);
+    say(&near[0], "just before");
+    settle();
+    CHECK_INT(1, parked);
+    CHECK_STR("m:before m:just before", far[0].seen);
+    say(&near[0], "kept");
+    settle();
+    CHECK_STR("m:before m:just before", far[0].seen);
+    worker_rig_run(&rig, B, resume_there, NULL);
+    say(&far[1], "hello again");
+    settle();
+    say(&near[0], "after");
+    settle();
+    CHECK_STR("m:kept m:after", far[1].seen);
+    CHECK_STR("hold go m:hello again", near[0].seen);
+    close_fars(2);
+}
+
+static void park_here(struct cn_lane *lane, void *data)
+{
+    struct cn_ws_site *site = data;
+    cn_ws_end_let_go(far[0].end);
+    cn_ws_far_park(lane, far[0].end, site);
+}
+
+static void resume_site(struct cn_lane *lane, void *data)
+{
+    far[1].end = cn_ws_far_resume(lane, data);
+    CHECK(far[1].end && cn_websocket_number(lane, far[1].end));
+    cn_ws_end_claim(far[1].end, &ws_side_ops, &far[1]);
+}
+
+/* A client of the node that the object leaves, and one whose object comes back to its node: by
+ * mail, since no question goes to oneself. */
+TEST(ws_far, one_that_is_parked_where_it_is_resumed_is_reached_by_mail)
+{
+    struct cn_ws_site site;
+    open_fars(1);
+    settle();
+    say(&near[0], "before");
+    settle();
+    worker_rig_run(&rig, B, park_here, &site);
+    CHECK(site.disk == 2 && site.lane == B);
+    say(&near[0], "kept");
+    settle();
+    worker_rig_run(&rig, B, resume_site, &site);
+    for (int i = 0; i < 3; i++)
+        worker_rig_run(&rig, B, no_more, NULL);
+    settle();
+    say(&near[0], "after");
+    settle();
+    for (int i = 0; i < 3; i++)
+        worker_rig_run(&rig, B, no_more, NULL);
+    CHECK_STR("m:kept m:after", far[1].seen);
+    far[0].end = NULL; /* it is a far end's now */
+    worker_rig_run(&rig, B, let_go, &far[1]);
+    for (int i = 0; i < 3; i++)
+        worker_rig_run(&rig, B, no_more, NULL);
+    settle();
+    CHECK_STR("hold go " LOST, near[0].seen);
+    close_fars(1);
+}
+
+static void unpark(struct cn_lane *lane, void *data)
+{
+    cn_ws_far_unpark(lane, ((struct cn_ws_site *)data)->handle);
+}
+
+TEST(ws_far, one_that_nobody_resumes_is_lost)
+{
+    struct cn_ws_site site;
+    open_fars(1);
+    settle();
+    worker_rig_run(&rig, B, park_here, &site);
+    far[0].end = NULL;
+    worker_rig_run(&rig, B, unpark, &site);
+    settle();
+    CHECK_STR("c1012::clean", near[0].seen);
+    worker_rig_run(&rig, B, unpark, &site); /* it stands for nothing any more */
+    close_fars(1);
 }
 
 /* --- strangers -------------------------------------------------------------------------------- */
