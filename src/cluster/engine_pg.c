@@ -192,7 +192,28 @@ static void link_close(struct cn_engine_pg *pg)
     cn_free(link);
 }
 
-/* G5. A link that fails lets the next begin with another host. */
+static bool host_is(const struct cn_engine_pg *pg, unsigned at, const char *host, const char *port)
+{
+    int names = pg->part_counts[0] ? 0 : 1; /* of hosts, or their addresses */
+    if (pg->part_counts[2] == pg->hosts && (!port || strcmp(pg->parts[2][at], port) != 0))
+        return false;
+    return host && pg->part_counts[names] == pg->hosts && !strcmp(pg->parts[names][at], host);
+}
+
+/* The next link begins with the host after the one that this one is at: that did not answer, or is
+ * of no use any more. Hosts before it were tried, and said so. */
+static void pass_over(struct link *link)
+{
+    struct cn_engine_pg *pg = link->pg;
+    const char *host = pg->pq->PQhost(link->conn), *port = pg->pq->PQport(link->conn);
+    unsigned i = 0;
+    while (i < pg->hosts && !host_is(pg, (pg->next_host + i) % pg->hosts, host, port))
+        i++;
+    if (pg->hosts > 1)
+        pg->next_host = (pg->next_host + (i < pg->hosts ? i : 0) + 1) % pg->hosts;
+}
+
+/* G5. */
 static void link_fail(struct link *link, const char *why)
 {
     struct cn_engine_pg *pg = link->pg;
@@ -202,8 +223,7 @@ static void link_fail(struct link *link, const char *why)
     size_t length = strlen(text);
     while (length && text[length - 1] == '\n')
         text[--length] = 0;
-    if (pg->hosts > 1)
-        pg->next_host = (pg->next_host + 1) % pg->hosts;
+    pass_over(link);
     link_close(pg);
     pg->hooks.down(pg->hooks.data, number, text);
 }
@@ -811,8 +831,8 @@ void cn_engine_pg_connect(struct cn_engine_pg *pg, uint64_t number)
 {
     cn_loop_assert_owner(pg->loop);
     CN_ASSERT(!pg->freed);
-    if (pg->link && pg->hosts > 1 && pg->link->state != UP) /* given up: it did not answer */
-        pg->next_host = (pg->next_host + 1) % pg->hosts;
+    if (pg->link) /* given up */
+        pass_over(pg->link);
     link_close(pg);
     struct link *link = CN_NEW(struct link);
     pg->link = link;

@@ -21,6 +21,8 @@ struct cn_err;
     EACH(PQfinish)             \
     EACH(PQstatus)             \
     EACH(PQsocket)             \
+    EACH(PQhost)               \
+    EACH(PQport)               \
     EACH(PQserverVersion)      \
     EACH(PQerrorMessage)       \
     EACH(PQsetNoticeReceiver)  \

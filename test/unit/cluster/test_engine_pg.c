@@ -4,10 +4,14 @@
  * do to its links: not to wait for its standby, to warn, to die, to be promoted, to be another. */
 #include "cluster/engine_pg.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -980,6 +984,52 @@ TEST(engine_pg, bounds_what_is_under_way_and_tells_of_it_by_the_loop)
 }
 
 /* --- the engine's own fail-over -------------------------------------------------------------- */
+
+/* A server that takes connections and says nothing: one that was frozen. */
+static int silent_listen(const char *dir)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    CHECK((size_t)snprintf(address.sun_path, sizeof(address.sun_path), "%s/.s.PGSQL.5432", dir) <
+          sizeof(address.sun_path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, 8));
+    return fd;
+}
+
+/* Runs the loop until a connection has come to it. */
+static void silent_accept(int fd)
+{
+    int peer;
+    while ((peer = accept(fd, NULL, NULL)) < 0) {
+        CHECK(errno == EAGAIN);
+        uv_run(&loop, UV_RUN_NOWAIT);
+        usleep(1000);
+    }
+    close(peer);
+}
+
+TEST(engine_pg, passes_over_a_host_that_does_not_answer_or_whose_link_was_given_up)
+{
+    struct rig rig;
+    char conninfo[700], silent[128];
+    begin_pair();
+    snprintf(silent, sizeof(silent), "%s/silent", test_dir());
+    CHECK_INT(0, mkdir(silent, 0700));
+    int fd = silent_listen(silent);
+    snprintf(conninfo, sizeof(conninfo), "host=%s/none,%s,%s user=cairn dbname=postgres",
+             test_dir(), silent, first.dir);
+    open_driver(&rig, conninfo, 0, NULL);
+    cn_engine_pg_connect(rig.pg, ++rig.link); /* the first refuses, the second is silent */
+    silent_accept(fd);
+    connect_once(&rig); /* so the third comes first */
+    CHECK(rig.up);
+    cn_engine_pg_connect(rig.pg, ++rig.link); /* given up, though it was up: the others come first */
+    silent_accept(fd);
+    connect_once(&rig);
+    CHECK(rig.up);
+    close_driver(&rig);
+    close(fd);
+}
 
 enum { ROUNDS = 2, WINDOW = 4 };
 
