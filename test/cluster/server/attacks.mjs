@@ -46,7 +46,7 @@ export function plan({ seed, faults, failovers, net, only }) {
 }
 
 export class Attack {
-  records = []; // {kind, from, to, at, write, healed}
+  records = []; // {kind, victim, from, to, at, healedAt, write}; bare: while shards had one replica only, since a disk was lost
   stuck = [];
   #hurt = new Map(); // node: promise for when it is well
   #engineBusy = null;
@@ -103,7 +103,7 @@ export class Attack {
   }
 
   async #note(fault, victim, hurt) {
-    const record = { kind: fault.kind, victim, at: Date.now(), from: performance.now() };
+    const record = { kind: fault.kind, victim, bare: Boolean(this.#diskLost), at: Date.now(), from: performance.now() };
     this.records.push(record);
     try {
       await hurt.call(this, record);
@@ -169,8 +169,9 @@ export class Attack {
       case "away": return restart(world.stop(name));
       case "disk": {
         await restart(world.kill(name, fault.ms % 2), true);
-        this.#diskLost = world.whole(); // not before the next
-        this.#diskLost.catch((error) => this.stuck.push(`a lost disk is not replaced: ${error.message}`));
+        this.#diskLost = world.whole() // not before the next
+          .catch((error) => this.stuck.push(`a lost disk is not replaced: ${error.message}`))
+          .finally(() => (this.#diskLost = null));
         return;
       }
       case "freeze": return between(1000 + fault.ms * 0.9, (on) => world.freeze(name, on));

@@ -115,8 +115,8 @@ function report(load, verdict, attack) {
   console.log(`acknowledged: ${acknowledged} writes of lists and rows, ${[...verdict.registers.values()].flatMap(({ writes }) => writes).filter((op) => op.ok).length} of keys, ` +
     `${[...verdict.sent.values()].filter((outcome) => outcome === "ok").length} messages (${[...(verdict.delivered ?? new Map()).values()].filter((count) => count > 1).length} came again), ` +
     `${rungs.length} bells (${rungs.filter((rung) => rung.came > rung.times).length} rang again)`);
-  const isAlone = (one) => !attack.records.some((other) => other !== one && other.from < one.to && other.to > one.from);
-  console.log("first durable write after a fault, from its beginning (fail-overs: from when there is a primary with a standby):");
+  const isAlone = (one) => !one.bare && !attack.records.some((other) => other !== one && other.from < one.to && other.to > one.from);
+  console.log("first durable write after a fault, from its beginning (fail-overs: from when there is a primary with a standby); alone: no other at that time, nor a replica that was lost:");
   for (const kind of [...Object.keys(counts)].sort()) {
     const timed = attack.records.filter((record) => record.kind === kind && record.write !== undefined);
     if (timed.length) console.log(`  ${kind.padEnd(18)} alone ${String(timed.filter(isAlone).length).padStart(3)}: ${spread(timed.filter(isAlone).map((record) => record.write)).padEnd(40)} all ${String(timed.length).padStart(3)}: ${spread(timed.map((record) => record.write))}`);
