@@ -11,14 +11,16 @@ import { parseArgs } from "node:util";
 import { cairn } from "../../integration/lib/server.mjs";
 import { Attack, plan } from "./attacks.mjs";
 import { Judge } from "./judge.mjs";
-import { Load } from "./load.mjs";
+import { Load, randomFrom } from "./load.mjs";
 import { Net, inHub, inside, noHub } from "./net.mjs";
+import { plant } from "./plants.mjs";
 import { absent, until } from "./postgres.mjs";
 import { World, pause } from "./world.mjs";
 
 const usage = `campaign.mjs [--nodes 5] [--faults 300] [--failovers 30] [--seed N] [--seconds-max 3600]
   [--clients 12] [--think MS] [--objects 40] [--shards 32] [--r2] [--only KIND,KIND] [--no-net] [--keep DIR] [--quiet] [--quick]
-  [--control | --expect-wrong]
+  [--control | --expect-wrong [--plant NAME]]
+  --plant        somebody who is not honest stands before the nodes (plants.mjs)
   --seconds-max  no fault begins later; --think: a client's pause between operations, on average; --only: kinds of faults (attacks.mjs)
   --no-net       without network namespaces, also where they work; --keep: where evidence goes if something is wrong
   --quick        a few faults of three nodes, for every day; what else is given is taken instead`;
@@ -29,7 +31,7 @@ const { values: given } = parseArgs({
     nodes: { type: "string" }, faults: { type: "string" }, failovers: { type: "string" }, seed: { type: "string" }, shards: { type: "string" }, quick: { type: "boolean" }, "seconds-max": { type: "string", default: "3600" }, clients: { type: "string", default: "12" },
     think: { type: "string", default: "30" }, objects: { type: "string", default: "40" }, r2: { type: "boolean", default: false },
     only: { type: "string" }, "no-net": { type: "boolean", default: false }, keep: { type: "string" }, quiet: { type: "boolean", default: false },
-    control: { type: "boolean", default: false }, "expect-wrong": { type: "boolean", default: false }, help: { type: "boolean", default: false },
+    control: { type: "boolean", default: false }, "expect-wrong": { type: "boolean", default: false }, plant: { type: "string" }, help: { type: "boolean", default: false },
   },
 });
 const options = { ...(given.quick ? quick : usual), ...given };
@@ -57,6 +59,15 @@ function spread(list) {
   return sorted.length ? `p50 ${at(0.5)}  p99 ${at(0.99)}  max ${at(1)} ms` : "none";
 }
 
+/** Does `what` with each of a list, some at a time. */
+async function each(list, what, width = 16) {
+  const items = [...list];
+  let next = 0;
+  await Promise.all(Array.from({ length: width }, async () => {
+    for (let i; (i = next++) < items.length; ) await what(items[i]);
+  }));
+}
+
 /** What the run has, read when all is well: lists whole, registers once more, messages and bells until they have come. */
 async function judge(load, verdict, world, attack, { partial = false } = {}) {
   const wrong = [];
@@ -80,26 +91,32 @@ async function judge(load, verdict, world, attack, { partial = false } = {}) {
   }
   for (const [name, entries] of lists) wrong.push(...Judge.checkList(name, verdict.lists.get(name), entries));
   if (partial) return wrong; // what is not there any more may be anywhere
-  for (const [name, register] of verdict.registers) {
+  await each(verdict.registers, async ([name, register]) => {
     const kind = name.startsWith("put") ? "get" : "fetch";
     const asked = performance.now(), answer = await load.ask(`/${kind}/${name}`);
     register.reads.push({ asked, answered: performance.now(), final: true, ...load.seen(kind, name, answer) });
     wrong.push(...Judge.checkRegister(name, register));
-  }
-  for (const [bell, rung] of verdict.rung) {
+  });
+  say("keys are read");
+  await each(verdict.rung, async ([bell, rung]) => {
     const rings = async () => (await load.ask(`/rings/${bell}`)).value;
     if (rung.ok) await until(async () => (await rings()).length >= rung.times, bell, 60_000).catch(() => {});
     const list = await rings();
     rung.came = list.length;
     wrong.push(...Judge.checkBell(bell, rung, list, (from, to) => attack.near(from, to)));
-  }
+  });
+  say("bells are read");
   const delivered = () => {
     const map = new Map();
     for (const output of [...world.outputs, ...[...world.nodes.values()].filter((server) => !server.exit).map((server) => server.output)])
       for (const [, message] of output.matchAll(/delivered (v\d+)\./g)) map.set(message, (map.get(message) ?? 0) + 1);
     return map;
   };
-  await until(() => ![...verdict.sent].some(([message, outcome]) => outcome === "ok" && !delivered().has(message)), "messages", 90_000).catch(() => {});
+  const haveCome = () => {
+    const come = delivered();
+    return [...verdict.sent].every(([message, outcome]) => outcome !== "ok" || come.has(message));
+  };
+  await until(haveCome, "messages", 90_000).catch(() => {});
   verdict.delivered = delivered();
   wrong.push(...Judge.checkDeliveries(verdict.sent, verdict.delivered));
   return wrong;
@@ -181,6 +198,7 @@ async function main(base) {
   if (options.control) {
     await control(world, load);
   } else {
+    if (options.plant) plant(world, options.plant, randomFrom(seed));
     load.start();
     await pause(1000);
     for (const fault of faults) {

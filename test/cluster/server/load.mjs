@@ -212,12 +212,13 @@ export class Load {
     return this.#read("fetch", name, (node) => this.world.try(node, `/fetch/${name}`, { timeout: 10_000 }));
   }
 
-  /** Asks any node until one answers 200. */
+  /** Asks any node, or whom it names, until one answers 200. */
   async ask(target, limit = 60_000) {
     let last;
     for (const deadline = Date.now() + limit; Date.now() < deadline; await pause(30))
       for (const node of this.world.names) {
         last = await this.world.try(node, target, { timeout: 10_000 });
+        if (last.status !== 200 && this.world.nodes.has(last.owner)) last = await this.world.try(last.owner, target, { timeout: 10_000 });
         if (last.status === 200) return last;
       }
     throw new Error(`${target}: nobody answers: ${last?.status} ${last?.value}`);
