@@ -19,8 +19,8 @@
  *     begins.
  * G4  Once the id of the cluster is known, a database with another, or without tables, is refused:
  *     an empty engine would let every node throw its data away (C8).
- * G5  After a link was closed or told to be down, nothing more of it is told. With several hosts the
- *     next begins with the one after that at which it was: a server that hangs is passed over at once.
+ * G5  After a link was closed or told to be down, nothing more of it is told. With several hosts
+ *     the next begins with the one after that at which it was: one that hangs is passed over.
  * G6  Hooks are called by the loop, never from inside a function of this header (but record(), from
  *     inside cn_engine_pg_send()): a member may call them from its own.
  *

@@ -1023,7 +1023,7 @@ TEST(engine_pg, passes_over_a_host_that_does_not_answer_or_whose_link_was_given_
     silent_accept(fd);
     connect_once(&rig); /* so the third comes first */
     CHECK(rig.up);
-    cn_engine_pg_connect(rig.pg, ++rig.link); /* given up, though it was up: the others come first */
+    cn_engine_pg_connect(rig.pg, ++rig.link); /* given up, though it was up: others come first */
     silent_accept(fd);
     connect_once(&rig);
     CHECK(rig.up);
