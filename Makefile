@@ -489,7 +489,7 @@ part-%:
 test: setup-test ## everything up to a green test run
 	@tools/part build $(MAKE) --no-print-directory $(JOBS) $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
 	@for each in $(TEST_PARTS); do $(MAKE) --no-print-directory part-$$each || exit 1; done
-	@$(MAKE) --no-print-directory $(JOBS) $(TEST_BESIDE:%=part-%)
+	@$(MAKE) --no-print-directory $(if $(JOBS),-j$(shell expr $$(nproc) + 1)) $(TEST_BESIDE:%=part-%)
 	@$(MAKE) --no-print-directory part-integration
 
 run: all ## build, then serve the examples and the applications
