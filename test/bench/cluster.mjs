@@ -2,7 +2,7 @@
 // it, as an unprivileged user, below a folder of its own; both servers, the nodes and the load share this machine.
 //
 // BENCH_ONLY=cluster-commit,cluster-writes,cluster-idle,cluster-load,cluster-many chooses parts, BENCH_SECONDS and BENCH_REPEATS how long;
-// BENCH_LOAD the seconds of the load (30), BENCH_OBJECTS how many objects are made (100,000).
+// BENCH_LOAD the seconds of the load (20), BENCH_OBJECTS how many objects are made (100,000).
 import { execFile } from "node:child_process";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -87,6 +87,7 @@ class Cluster {
   async start({ lanes = 1, dir } = {}) {
     const name = `n${this.nodes.length}`;
     const node = await startCairn(configure(this.shape), { lanes, dir, args: ["--cluster", this.url, "--node", name, "--peer", "127.0.0.1:0"] });
+    scope.after(() => node.stop()); // if anything fails
     this.nodes.push(node);
     return node;
   }
@@ -289,7 +290,7 @@ async function idle() {
 // --- for a while ---------------------------------------------------------------------------------
 
 async function load() {
-  const span = Number(process.env.BENCH_LOAD || 30);
+  const span = Number(process.env.BENCH_LOAD || 20);
   const pair = await Cluster.make({ shards: 24, replicas: 2 }); // so few that they are spread soon
   const owner = await pair.start();
   await pair.start();
