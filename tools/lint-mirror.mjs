@@ -23,6 +23,8 @@ const PARTS = {
   "cluster/dial.c": "cluster/test_link.c",
   "cluster/engine_pg_call.c": "cluster/test_engine_pg.c",
   "cluster/engine_pg_schema.c": "cluster/test_engine_pg.c",
+  "cluster/bodies_keep.c": "cluster/test_bodies.c",
+  "cluster/host_beside.c": "cluster/test_host.c",
   "cluster/host_copy.c": "cluster/test_host.c",
   "cluster/host_step.c": "cluster/test_host.c",
   "cluster/pq.c": "cluster/test_engine_pg.c",

@@ -9,6 +9,10 @@
 
 #define HELLO_MAGIC 0x4b4c4e43u /* "CNLK" */
 
+static_assert(CN_FRAME_BODY_SIZE == 4 + 4 + 8 + CN_FRAME_ID_SIZE + 8 + 8 + 4 + 4, "bodies");
+static_assert(CN_FRAME_IDS_MAX * CN_FRAME_ID_SIZE <= CN_FRAME_BODY_PIECE_MAX, "ids are a piece");
+static_assert(CN_CLUSTER_SHARDS_MAX * CN_FRAME_DIGEST_SIZE <= CN_FRAME_BODY_PIECE_MAX,
+              "so are they");
 static_assert(CN_FRAME_HELLO_SIZE == 4 + 4 + CN_FRAME_CLUSTER_SIZE + 3 * 8, "HELLO");
 
 /* --- numbers ---------------------------------------------------------------------------------- */
@@ -71,6 +75,18 @@ void cn_frame_put_copy(uint8_t body[CN_FRAME_COPY_SIZE], const struct cn_frame_c
     put(at, copy->lsn, 8);
 }
 
+void cn_frame_put_body(uint8_t head[CN_FRAME_BODY_SIZE], const struct cn_frame_body *body)
+{
+    uint8_t *at = put(head, body->op, 4);
+    at = put(at, body->shard, 4);
+    at = put(at, body->number, 8);
+    memcpy(at, body->id, CN_FRAME_ID_SIZE);
+    at = put(at + CN_FRAME_ID_SIZE, body->offset, 8);
+    at = put(at, body->size, 8);
+    at = put(at, body->sum, 4);
+    put(at, (uint32_t)body->rc, 4);
+}
+
 /* --- reading ---------------------------------------------------------------------------------- */
 
 bool cn_frame_get_hello(const struct cn_frame *frame, struct cn_frame_hello *hello)
@@ -130,6 +146,69 @@ bool cn_frame_get_copy(const struct cn_frame *frame, struct cn_frame_copy *copy)
     return carries == (copy->size > 0);
 }
 
+static bool is_ids(size_t size)
+{
+    return size % CN_FRAME_ID_SIZE == 0 && size <= CN_FRAME_IDS_MAX * CN_FRAME_ID_SIZE;
+}
+
+/* Whether a question carries what one of its kind does. */
+static bool is_question(const struct cn_frame_body *body)
+{
+    switch (body->op) {
+    case CN_BODY_TAKE:
+        return !body->byte_count || body->byte_count == body->size;
+    case CN_BODY_READ:
+        return !body->byte_count && body->size <= CN_FRAME_BODY_PIECE_MAX;
+    case CN_BODY_HAS:
+    case CN_BODY_KNOWN:
+    case CN_BODY_DROP:
+        return body->byte_count && is_ids(body->byte_count);
+    default:
+        return !body->byte_count;
+    }
+}
+
+static bool is_answer(const struct cn_frame_body *body)
+{
+    switch (body->op) {
+    case CN_BODY_LIST:
+        return is_ids(body->byte_count);
+    case CN_BODY_DIGESTS:
+        return body->byte_count % CN_FRAME_DIGEST_SIZE == 0;
+    case CN_BODY_HAS:
+    case CN_BODY_KNOWN:
+        return body->byte_count <= CN_FRAME_IDS_MAX;
+    case CN_BODY_READ:
+        return true;
+    default:
+        return !body->byte_count;
+    }
+}
+
+bool cn_frame_get_body(const struct cn_frame *frame, struct cn_frame_body *body)
+{
+    const uint8_t *at = frame->body;
+    if ((frame->kind != CN_FRAME_BODY_ASK && frame->kind != CN_FRAME_BODY_ANSWER) ||
+        frame->size < CN_FRAME_BODY_SIZE ||
+        frame->size > CN_FRAME_BODY_SIZE + CN_FRAME_BODY_PIECE_MAX)
+        return false;
+    uint32_t op = (uint32_t)get(&at, 4);
+    *body = (struct cn_frame_body){.shard = (uint32_t)get(&at, 4)};
+    body->number = get(&at, 8);
+    memcpy(body->id, at, CN_FRAME_ID_SIZE);
+    at += CN_FRAME_ID_SIZE;
+    body->offset = get(&at, 8);
+    body->size = get(&at, 8);
+    body->sum = (uint32_t)get(&at, 4);
+    body->rc = (int32_t)(uint32_t)get(&at, 4);
+    body->bytes = at;
+    body->byte_count = frame->size - CN_FRAME_BODY_SIZE;
+    if (op >= CN_BODY_OPS || body->shard >= CN_CLUSTER_SHARDS_MAX)
+        return false;
+    body->op = (enum cn_frame_body_op)op;
+    return frame->kind == CN_FRAME_BODY_ASK ? is_question(body) : body->rc <= 0 && is_answer(body);
+}
+
 void cn_frame_reader_fini(struct cn_frame_reader *reader)
 {
     cn_buf_fini(&reader->rest);
@@ -142,7 +221,8 @@ static bool take_head(const uint8_t *at, bool pipe, struct cn_frame *frame)
     uint32_t kind = (uint32_t)get(&at, 2), flags = (uint32_t)get(&at, 2);
     frame->channel = (uint32_t)get(&at, 4);
     frame->kind = (enum cn_frame_kind)kind;
-    bool known = kind >= CN_FRAME_HELLO && kind < CN_FRAME_KINDS;
+    bool known = (kind >= CN_FRAME_HELLO && kind < CN_FRAME_KINDS) ||
+                 (kind >= CN_FRAME_BODY_ASK && kind < CN_FRAME_BODY_END);
     if (pipe)
         known = kind == CN_FRAME_BEAT || (kind >= CN_FRAME_PIPE && kind < CN_FRAME_PIPE_KINDS);
     return frame->size <= CN_FRAME_BODY_MAX && !flags && (known || kind == CN_FRAME_PIPE) &&

@@ -41,6 +41,10 @@ enum cn_frame_kind {
     CN_FRAME_COPY = 4,    /* struct cn_frame_copy, and bytes of it */
     CN_FRAME_COPIED = 5,  /* struct cn_frame_copy: so much of it is on the disk there */
     CN_FRAME_KINDS,
+    /* Of bodies (cluster/bodies.h): struct cn_frame_body, and bytes of it. */
+    CN_FRAME_BODY_ASK = 16,
+    CN_FRAME_BODY_ANSWER = 17,
+    CN_FRAME_BODY_END,
     /* Of pipes (cluster/pipe.h). The first of a connection that is to become one; only PIPE may
      * come where a link is expected. */
     CN_FRAME_PIPE = 32,      /* who asks, and whom */
@@ -86,6 +90,39 @@ struct cn_frame_copy {
     size_t size;
 };
 
+#define CN_FRAME_ID_SIZE 16
+#define CN_FRAME_IDS_MAX 1024                /* of one question */
+#define CN_FRAME_BODY_PIECE_MAX (256u << 10) /* bytes of a body in one frame */
+#define CN_FRAME_DIGEST_SIZE \
+    28 /* shard 4, count 8, the sum of the ids 16: of an answer to DIGESTS */
+
+enum cn_frame_body_op {
+    CN_BODY_TAKE,    /* have it, synced: of `size` bytes, with this sum. Its bytes follow, or are to
+                        be read from the sender */
+    CN_BODY_READ,    /* `size` bytes of it from `offset` on. Answered with them, its size (in
+                        `offset`) and its sum */
+    CN_BODY_LIST,    /* ids of the shard behind `id` that are there; answered with them, rising */
+    CN_BODY_DIGESTS, /* of every shard that has bodies there */
+    CN_BODY_HAS,     /* which of these ids (one byte each in the answer): and they will stay */
+    CN_BODY_KNOWN,   /* the owner of the shard: which of these ids may be named, now or later */
+    CN_BODY_CATCH_UP, /* have all of the shard that the sender has */
+    CN_BODY_DROP,     /* these ids are nobody's any more. Not answered */
+    CN_BODY_OPS
+};
+
+/* A question about bodies, or the answer to one. */
+struct cn_frame_body {
+    enum cn_frame_body_op op;
+    uint32_t shard;
+    uint64_t number; /* of the question, by who asks */
+    uint8_t id[CN_FRAME_ID_SIZE];
+    uint64_t offset, size;
+    uint32_t sum;
+    int32_t rc; /* of an answer: 0, or an error */
+    const uint8_t *bytes;
+    size_t byte_count;
+};
+
 /* --- writing ---------------------------------------------------------------------------------- */
 
 void cn_frame_put_head(uint8_t head[CN_FRAME_HEAD_SIZE], enum cn_frame_kind kind, uint32_t channel,
@@ -94,10 +131,12 @@ void cn_frame_put_head(uint8_t head[CN_FRAME_HEAD_SIZE], enum cn_frame_kind kind
 #define CN_FRAME_HELLO_SIZE 68
 #define CN_FRAME_MESSAGE_SIZE 40
 #define CN_FRAME_COPY_SIZE 32
+#define CN_FRAME_BODY_SIZE 56
 void cn_frame_put_hello(uint8_t body[CN_FRAME_HELLO_SIZE], const struct cn_frame_hello *hello);
 void cn_frame_put_message(uint8_t body[CN_FRAME_MESSAGE_SIZE],
                           const struct cn_member_message *message);
 void cn_frame_put_copy(uint8_t body[CN_FRAME_COPY_SIZE], const struct cn_frame_copy *copy);
+void cn_frame_put_body(uint8_t head[CN_FRAME_BODY_SIZE], const struct cn_frame_body *body);
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
@@ -107,6 +146,8 @@ bool cn_frame_get_hello(const struct cn_frame *frame, struct cn_frame_hello *hel
 bool cn_frame_get_message(const struct cn_frame *frame, struct cn_member_message *message,
                           const uint8_t **records, size_t *size);
 bool cn_frame_get_copy(const struct cn_frame *frame, struct cn_frame_copy *copy);
+/* What follows is as its operation says: of ids whole ones, of a body no more than a piece. */
+bool cn_frame_get_body(const struct cn_frame *frame, struct cn_frame_body *body);
 
 struct cn_frame_reader {
     struct cn_buf rest; /* of a frame that is not whole */

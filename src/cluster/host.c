@@ -414,6 +414,7 @@ static int make_member(struct cn_host *host, const struct cn_engine_pg_info *inf
     config.replicas = info->replicas;
     config.verified = host->config.verified;
     config.allow_flaws = host->config.allow_flaws;
+    config.waits_for_whole = host->config.beside != NULL;
     cn_member_defaults(&config);
     host->hands = (struct cn_member_host){host_send, host_connect, host_tell, host_act,
                                           host_note, host_weigh,   host};
@@ -509,8 +510,10 @@ static void on_answer(void *data, const struct cn_engine_answer *answer,
     cn_member_answer(&host->member, cn_host_clock_ms(), answer);
     if (answer->kind == CN_ENGINE_LEAVE && host->member.state == CN_MEMBER_GONE)
         atomic_store(&host->parted, true);
-    if (answer->kind != CN_ENGINE_APPEND && answer->kind != CN_ENGINE_READ)
+    if (answer->kind != CN_ENGINE_APPEND && answer->kind != CN_ENGINE_READ) {
         publish_owners(host);
+        cn_host_beside_publish(host);
+    }
     if (answer->kind == CN_ENGINE_BEAT)
         publish_status(host);
     cn_host_after(host);
@@ -549,6 +552,7 @@ static void on_nodes(void *data, const struct cn_engine_pg_node *nodes, size_t c
 static void on_link_up(void *data, uint64_t disk)
 {
     struct cn_host *host = data;
+    cn_host_beside_link(host, disk, true);
     for (unsigned i = 0; i < host->shard_count; i++) {
         struct cn_host_shard *shard = &host->shards[i];
         if (shard->ask_disk != disk || host->member.shards[i].role != CN_ROLE_COPYING)
@@ -563,6 +567,7 @@ static void on_link_down(void *data, uint64_t disk, bool silent, const char *why
     struct cn_host *host = data;
     struct cn_member_peer *peer = cn_member_peer_of_disk(&host->member, disk);
     cn_host_copy_link(host, disk, false);
+    cn_host_beside_link(host, disk, false);
     if (silent && host->config.silent)
         host->config.silent(host->config.data, disk);
     if (peer && silent)
@@ -575,6 +580,7 @@ static void on_link_down(void *data, uint64_t disk, bool silent, const char *why
 static void on_link_room(void *data, uint64_t disk)
 {
     cn_host_copy_link(data, disk, true);
+    cn_host_beside_room(data, disk);
 }
 
 static void on_link_pipe(void *data, struct cn_stream_moved *moved, const uint8_t *body,
@@ -604,10 +610,16 @@ static void on_message(struct cn_host *host, const struct cn_frame *frame)
 static void on_link_frame(void *data, uint64_t disk, const struct cn_frame *frame)
 {
     struct cn_host *host = data;
-    if (frame->kind == CN_FRAME_MESSAGE)
+    const struct cn_host_beside *beside = host->config.beside;
+    if (frame->kind == CN_FRAME_MESSAGE) {
         on_message(host, frame);
-    else
+    } else if (frame->kind >= CN_FRAME_BODY_ASK && frame->kind < CN_FRAME_BODY_END) {
+        if (beside)
+            beside->frame(beside->data, disk, frame);
+        return;
+    } else {
         cn_host_copy_frame(host, disk, frame);
+    }
     cn_host_after(host);
 }
 
@@ -932,6 +944,7 @@ static void host_free(struct cn_host *host)
 {
     if (host->member_there)
         cn_member_fini(&host->member);
+    cn_host_beside_fini(host);
     cn_buf_fini(&host->weighed);
     cn_buf_fini(&host->weighed_index);
     cn_buf_fini(&host->scratch);
@@ -973,6 +986,7 @@ int cn_host_new(const struct cn_host_config *config, struct cn_host **result, st
     pthread_cond_init(&host->work, NULL);
     cn_list_init(&host->ready);
     cn_list_init(&host->copies);
+    cn_list_init(&host->parcels);
     /* All there can be: the gate may be asked before the cluster is known. */
     host->shards = cn_alloc_zero(CN_CLUSTER_SHARDS_MAX * sizeof(*host->shards));
     for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++) {

@@ -83,6 +83,7 @@
 #include "cluster/member.h"
 
 struct cn_buf;
+struct cn_frame;
 struct cn_histogram;
 struct cn_host;
 struct cn_stream_moved;
@@ -155,6 +156,13 @@ struct cn_host_front {
 
 #define CN_HOST_LIFE_JOINS (1u << 20)
 
+/* What lies beside the stores (cluster/bodies.h). On the host's thread; must not block. */
+struct cn_host_beside {
+    void *data;
+    void (*frame)(void *data, uint64_t disk, const struct cn_frame *frame);
+    void (*link)(void *data, uint64_t disk, bool up);
+};
+
 struct cn_host_config {
     const char *conninfo; /* of the engine; copied */
     const char *node;     /* its name: letters, digits, '-', '_', '.'; at most 63; copied */
@@ -173,6 +181,7 @@ struct cn_host_config {
     struct cn_member_config times; /* its *_ms fields alone; 0: the member's own */
     const struct cn_host_disk *disk_hands;
     const struct cn_host_front *front;
+    const struct cn_host_beside *beside; /* NULL: there is nothing */
     /* Told on the host's thread. */
     void *data;
     /* The engine's cluster, once, before anything is asked of the tables: its id is to be kept with
@@ -241,6 +250,26 @@ uint64_t cn_host_twin(struct cn_host *host);
 
 /* By an operator; any thread, waits for the host's. CN_ENOTFOUND, CN_EOVERLOADED: not now. */
 int cn_host_move(struct cn_host *host, uint32_t shard, const char *node, struct cn_err *err);
+
+/* For what lies beside the stores, from any thread; they do not block. */
+/* A frame to a node: it waits here until the link has room. False: there is no link. Who sends
+ * bounds how much waits. */
+bool cn_host_send(struct cn_host *host, uint64_t disk, unsigned kind, const void *head,
+                  size_t head_size, const void *more, size_t more_size);
+/* The disks of nodes with a link that is up. */
+unsigned cn_host_linked(struct cn_host *host, uint64_t disks[CN_CLUSTER_NODES_MAX]);
+/* A shard as this node knows it. False: no map has come yet. */
+struct cn_host_view {
+    uint64_t owner; /* a disk; 0: none is known */
+    uint64_t epoch;
+    unsigned count;
+    uint64_t disks[CN_CLUSTER_REPLICAS_MAX];
+    bool good[CN_CLUSTER_REPLICAS_MAX]; /* its node is live, and not to be emptied */
+};
+bool cn_host_view(struct cn_host *host, uint32_t shard, struct cn_host_view *view);
+/* cn_member_whole() */
+void cn_host_whole(struct cn_host *host, uint32_t shard, uint64_t epoch, const uint64_t *disks,
+                   unsigned count);
 
 #define CN_HOST_SILENT_MS 5000
 

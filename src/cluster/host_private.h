@@ -2,7 +2,8 @@
 /* cluster/host_private.h - what the parts of a host tell each other.
  *
  * host.c has the thread, the engine, the links, the gate; host_step.c what is done with a shard,
- * one step after the other; host_copy.c copies of shards, going and coming.
+ * one step after the other; host_copy.c copies of shards, going and coming; host_beside.c what is
+ * done for those who keep things beside the stores.
  *
  * A step of a shard:
  *
@@ -129,6 +130,7 @@ struct cn_host {
     uint64_t queued_total, feeds_dropped, takeovers, fenced, copy_number, coming_number;
     struct cn_list copies; /* of struct cn_host_copy */
     unsigned copy_count;
+    struct cn_list parcels; /* of struct parcel (host_beside.c) that wait for room, oldest first */
 
     /* For any thread. */
     atomic_int_least64_t lease_ms;
@@ -153,6 +155,10 @@ struct cn_host {
         char name[CN_ENGINE_PG_NODE_MAX + 1], address[CN_ENGINE_PG_ADDRESS_MAX + 1];
     } nodes[CN_CLUSTER_NODES_MAX];
     unsigned node_count;
+    uint64_t linked[CN_CLUSTER_NODES_MAX]; /* guarded by status_lock */
+    unsigned linked_count;
+    struct cn_host_view *views; /* of every shard; guarded by status_lock */
+    bool viewed;                /* the same: there was a map */
 };
 
 /* host.c */
@@ -180,5 +186,11 @@ void cn_host_copy_link(struct cn_host *host, uint64_t disk, bool up); /* room, o
 void cn_host_copy_frame(struct cn_host *host, uint64_t disk, const struct cn_frame *frame);
 void cn_host_copy_forget(struct cn_host_shard *shard); /* the one that comes */
 void cn_host_copy_stepped(struct cn_host_step *step);  /* BEGIN, TAKE or END is over */
+
+/* host_beside.c */
+void cn_host_beside_publish(struct cn_host *host);                      /* the map may be new */
+void cn_host_beside_link(struct cn_host *host, uint64_t disk, bool up); /* a link is up or down */
+void cn_host_beside_room(struct cn_host *host, uint64_t disk);          /* its link has room */
+void cn_host_beside_fini(struct cn_host *host);
 
 #endif

@@ -179,6 +179,8 @@ struct cn_member_config {
     unsigned replicas;    /* wanted of each shard, 1..CN_CLUSTER_REPLICAS_MAX - 1 */
     bool verified;        /* C5 */
     unsigned allow_flaws; /* C11: of enum cn_engine_flaw */
+    bool waits_for_whole; /* P3: a replica counts as one that stays once cn_member_whole() names it
+                           */
     int64_t ttl_ms;       /* 3000 */
     int64_t lease_ms;     /* 2100; the ratio to ttl_ms is what clocks may differ by */
     int64_t beat_ms;      /* 500 */
@@ -227,6 +229,8 @@ struct cn_member_shard {
     int64_t since_ms;      /* of the role */
     int64_t fed_ms;        /* last heard of its owner */
     int64_t need_since_ms; /* lacks a replica, or an owner, since; 0: does not */
+    /* cn_member_whole(), as of this epoch */
+    uint64_t whole_epoch, whole[CN_CLUSTER_REPLICAS_MAX];
 };
 
 struct cn_member_peer {
@@ -323,6 +327,11 @@ void cn_member_checkpointed(struct cn_member *member, int64_t now_ms, uint32_t s
 void cn_member_stopped(struct cn_member *member, int64_t now_ms, uint32_t shard);
 /* A copy is whole and synced, up to there. */
 void cn_member_copied(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
+
+/* These replicas of a shard that is owned here under this epoch have all that is beside its store
+ * (cluster/bodies.h, Z6): only they count when another is to be dropped. */
+void cn_member_whole(struct cn_member *member, uint32_t shard, uint64_t epoch,
+                     const uint64_t *disks, unsigned count);
 
 /* No copy comes, or what came is none: it is asked for again. */
 void cn_member_copy_failed(struct cn_member *member, int64_t now_ms, uint32_t shard);

@@ -10,8 +10,9 @@
  *     once, the next a while later, so that one that does not act delays but does not prevent.
  * P2  Rest: shards and replicas move for balance only between nodes that differ by two or more, so
  *     a move never makes a move back reasonable; and only when the map has been quiet. What is
- * under way counts as if it were there, or two at once would overshoot, and come back. P3  An owner
- * drops a replica when as many as are wanted remain on live nodes; the engine checks.
+ * under way counts as if it were there, or two at once would overshoot, and come back.
+ * P3  An owner drops a replica when as many as are wanted remain on live nodes; the engine checks.
+ *     Where bodies lie beside the stores, those that remain are to have all of them.
  */
 #include "cluster/member_private.h"
 
@@ -78,6 +79,37 @@ static unsigned good_replicas(struct cn_member *member, uint32_t index)
         count += peer && !peer->draining;
     }
     return count;
+}
+
+/* P3: nothing that is beside the store would be lost with the others. */
+static bool is_whole(const struct cn_member *member, uint32_t index, uint64_t disk)
+{
+    const struct cn_member_shard *shard = &member->shards[index];
+    bool whole = !member->config.waits_for_whole;
+    for (unsigned i = 0; i < CN_CLUSTER_REPLICAS_MAX && !whole; i++)
+        whole = shard->whole_epoch == shard->epoch && shard->whole[i] == disk;
+    return whole;
+}
+
+/* Of the good ones, those that are whole. */
+static unsigned whole_replicas(struct cn_member *member, uint32_t index)
+{
+    const struct cn_engine_shard *row = &member->shards[index].row;
+    unsigned count = 0;
+    for (unsigned i = 0; i < row->replica_count; i++) {
+        struct cn_member_peer *peer = cn_member_peer_of_disk(member, row->disks[i]);
+        count += peer && !peer->draining && is_whole(member, index, row->disks[i]);
+    }
+    return count;
+}
+
+void cn_member_whole(struct cn_member *member, uint32_t index, uint64_t epoch,
+                     const uint64_t *disks, unsigned count)
+{
+    struct cn_member_shard *shard = &member->shards[index];
+    shard->whole_epoch = epoch;
+    for (unsigned i = 0; i < CN_CLUSTER_REPLICAS_MAX; i++)
+        shard->whole[i] = i < count ? disks[i] : 0;
 }
 
 /* --- what has no owner ----------------------------------------------------------------------- */
@@ -192,7 +224,7 @@ static void plan_moves(struct cn_member *member, int64_t now_ms, struct cn_membe
 static uint64_t drop_choice(struct cn_member *member, uint32_t index)
 {
     const struct cn_engine_shard *row = &member->shards[index].row;
-    unsigned good = good_replicas(member, index), worst = 0;
+    unsigned good = whole_replicas(member, index), worst = 0;
     uint64_t disk = 0;
     if (good < member->config.replicas)
         return 0;

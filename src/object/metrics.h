@@ -7,7 +7,7 @@
 #define CN_OBJECT_METRICS_H
 #include "base/counter.h"
 
-#define CN_OBJECT_OPS 14 /* that services count apart; more share the last one */
+#define CN_OBJECT_OPS 15 /* that services count apart; more share the last one */
 
 struct cn_object_metrics {
     struct cn_counter calls;      /* answered by the class */

@@ -21,16 +21,21 @@
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "cluster/bodies.h"
 #include "cluster/book.h"
 #include "cluster/disk.h"
 #include "cluster/host.h"
 #include "cluster/link.h"
 #include "object/call.h"
+#include "object/node.h"
 #include "object/shard.h"
 #include "server/address.h"
 #include "server/classes.h"
 #include "server/deploy_classes.h"
 #include "server/witness.h"
+#include "service/def.h"
+#include "service/service.h"
+#include "store/blob.h"
 
 enum {
     STOP_MS = 5000,   /* N5 */
@@ -76,6 +81,10 @@ struct cn_cluster {
     struct cn_shards *shards;
     struct cn_engine_pg_info info;
     struct cn_host_front front;
+    struct cn_host_beside beside;
+    struct cn_blobs *blobs;   /* of this disk */
+    struct cn_bodies *bodies; /* NULL until it has joined */
+    struct cn_node *_Atomic objects;
     struct cn_ledger ledger;
     uint64_t ledger_version;    /* of the deploying thread */
     struct cn_witness *witness; /* borrowed, or NULL */
@@ -545,6 +554,107 @@ void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call)
     cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, text);
 }
 
+/* --- bodies ---------------------------------------------------------------------------------- */
+
+static bool bodies_send(void *data, uint64_t disk, enum cn_frame_kind kind, const void *head,
+                        size_t head_size, const void *more, size_t more_size)
+{
+    return cn_host_send(((struct cn_cluster *)data)->host, disk, kind, head, head_size, more,
+                        more_size);
+}
+
+static bool bodies_view(void *data, uint32_t shard, struct cn_host_view *view)
+{
+    return cn_host_view(((struct cn_cluster *)data)->host, shard, view);
+}
+
+static unsigned bodies_linked(void *data, uint64_t disks[CN_CLUSTER_NODES_MAX])
+{
+    return cn_host_linked(((struct cn_cluster *)data)->host, disks);
+}
+
+static void bodies_whole(void *data, uint32_t shard, uint64_t epoch, const uint64_t *disks,
+                         unsigned count)
+{
+    cn_host_whole(((struct cn_cluster *)data)->host, shard, epoch, disks, count);
+}
+
+/* Those of one namespace, by its service. What nobody here knows of is kept. */
+static int ask_service(struct cn_node *node, uint32_t namespace_id, const struct cn_blob_id *ids,
+                       size_t count, uint8_t *known, struct cn_err *err)
+{
+    struct cn_namespace *ns = cn_node_namespace_find(node, namespace_id);
+    const struct cn_service_def *def = ns ? cn_service_of(ns->name) : NULL;
+    memset(known, 1, count);
+    return def && def->blobs_known ? def->blobs_known(ns, ids, count, known, err) : 0;
+}
+
+static int bodies_known(void *data, uint32_t shard, const struct cn_blob_id *ids, size_t count,
+                        uint8_t *known, struct cn_err *err)
+{
+    struct cn_cluster *cluster = data;
+    struct cn_node *node = atomic_load(&cluster->objects);
+    struct cn_blob_id *some = cn_alloc(count * sizeof(*some) + 1);
+    uint8_t *bits = cn_alloc(count + 1), *done = cn_alloc_zero(count + 1);
+    int rc = node ? 0 : cn_err_set(err, CN_EOVERLOADED, "the server is starting");
+    (void)shard;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        uint32_t of = cn_blob_id_namespace(&ids[i]);
+        size_t some_count = 0;
+        for (size_t j = i; j < count && !done[i]; j++)
+            if (cn_blob_id_namespace(&ids[j]) == of)
+                some[some_count++] = ids[j];
+        if (!some_count)
+            continue;
+        rc = ask_service(node, of, some, some_count, bits, err);
+        for (size_t j = i, at = 0; j < count && rc == 0; j++)
+            if (cn_blob_id_namespace(&ids[j]) == of) {
+                known[j] = bits[at++];
+                done[j] = 1;
+            }
+    }
+    cn_free(some);
+    cn_free(bits);
+    cn_free(done);
+    return rc;
+}
+
+static void beside_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+{
+    struct cn_bodies *bodies = ((struct cn_cluster *)data)->bodies;
+    if (bodies) /* it could not be opened: the host is about to leave */
+        cn_bodies_frame(bodies, disk, frame);
+}
+
+static void beside_link(void *data, uint64_t disk, bool up)
+{
+    struct cn_bodies *bodies = ((struct cn_cluster *)data)->bodies;
+    if (bodies)
+        cn_bodies_link(bodies, disk, up);
+}
+
+static int open_bodies(struct cn_cluster *cluster, const struct cn_engine_pg_info *info,
+                       struct cn_err *err)
+{
+    struct cn_bodies_config config = {
+        .blobs = cluster->blobs,
+        .disk = cluster->disk.id,
+        .shard_count = info->shard_count,
+        .replicas = info->replicas,
+        .hands = {cluster, bodies_send, bodies_view, bodies_linked, bodies_known, bodies_whole}};
+    return cn_bodies_new(&config, &cluster->bodies, err);
+}
+
+struct cn_blobs *cn_cluster_blobs(struct cn_cluster *cluster)
+{
+    return cn_blobs_among(cluster->blobs, cn_bodies_peers(cluster->bodies));
+}
+
+void cn_cluster_serve(struct cn_cluster *cluster, struct cn_node *node)
+{
+    atomic_store(&cluster->objects, node);
+}
+
 /* --- its life -------------------------------------------------------------------------------- */
 
 static int host_joined(void *data, struct cn_host *host, const struct cn_engine_pg_info *info,
@@ -559,7 +669,9 @@ static int host_joined(void *data, struct cn_host *host, const struct cn_engine_
     cluster->info = *info;
     cluster->book.cluster = cluster->info.cluster;
     cluster->shards = cn_shards_new(&options);
-    int rc = cn_cluster_disk_join(&cluster->disk, host, info, err);
+    int rc = open_bodies(cluster, info, err);
+    if (rc == 0)
+        rc = cn_cluster_disk_join(&cluster->disk, host, info, err);
     if (rc < 0)
         return rc;
     if (cluster->witness)
@@ -686,6 +798,7 @@ static int open_host(struct cn_cluster *cluster, const struct cn_cluster_options
                                     .verified = options->verified,
                                     .disk_hands = &cluster->disk.hands,
                                     .front = &cluster->front,
+                                    .beside = &cluster->beside,
                                     .data = cluster,
                                     .joined = host_joined,
                                     .failed = host_failed,
@@ -742,6 +855,7 @@ static struct cn_cluster *make(const struct cn_cluster_options *options)
     cluster->book.allow_flaws = cn_cluster_allowed(options);
     cluster->front = (struct cn_host_front){cluster,      front_serve, front_stop,
                                             front_resume, front_close, front_wake};
+    cluster->beside = (struct cn_host_beside){cluster, beside_frame, beside_link};
     cluster->ledger = (struct cn_ledger){cluster, ledger_fetch, ledger_keep, ledger_served};
     for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++)
         cluster->spots[i].cluster = cluster;
@@ -761,7 +875,9 @@ static int start(struct cn_cluster *cluster, const struct cn_cluster_options *op
         cn_cluster_disk_verify(&cluster->disk);
     if (*cluster->disk.cluster)
         cluster->book.cluster = cluster->disk.cluster;
-    rc = check_name(cluster, err);
+    rc = cn_blobs_open_by_shard(options->disk, "blobs", &cluster->blobs, err);
+    if (rc == 0)
+        rc = check_name(cluster, err);
     if (rc == 0)
         rc = open_host(cluster, options, err);
     if (rc == 0)
@@ -803,6 +919,8 @@ void cn_cluster_leave(struct cn_cluster *cluster)
 {
     if (!cluster->started)
         return;
+    if (cluster->bodies)
+        cn_bodies_stop(cluster->bodies);
     cn_host_leave(cluster->host, true);
     int64_t until = cn_host_clock_ms() + LEAVE_MS;
     lock(cluster);
@@ -833,6 +951,8 @@ void cn_cluster_free(struct cn_cluster *cluster)
     cn_shards_free(cluster->shards);
     if (cluster->host)
         cn_host_free(cluster->host);
+    cn_bodies_free(cluster->bodies);
+    cn_blobs_close(cluster->blobs);
     if (cluster->disk.replicas)
         cn_cluster_disk_close(&cluster->disk);
     for (size_t i = 0; i < cluster->name_count; i++)

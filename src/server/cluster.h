@@ -59,6 +59,7 @@
 
 #include "base/siphash.h"
 
+struct cn_blobs;
 struct cn_book;
 struct cn_call;
 struct cn_cluster;
@@ -67,6 +68,7 @@ struct cn_err;
 struct cn_host;
 struct cn_ledger;
 struct cn_metrics_sink;
+struct cn_node;
 struct cn_shards;
 struct cn_witness;
 
@@ -101,6 +103,11 @@ void cn_cluster_free(struct cn_cluster *cluster);
 
 struct cn_shards *cn_cluster_shards(struct cn_cluster *cluster);
 struct cn_host *cn_cluster_host(struct cn_cluster *cluster);
+/* Blobs that lie on the disks of several nodes (cluster/bodies.h); the caller's, to be closed after
+ * cn_cluster_leave(). */
+struct cn_blobs *cn_cluster_blobs(struct cn_cluster *cluster);
+/* The objects that can say which of them are known. Until cn_cluster_leave(). */
+void cn_cluster_serve(struct cn_cluster *cluster, struct cn_node *node);
 void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE]);
 #define CN_CLUSTER_SECRET_SIZE 32
 /* The secret that all nodes have, whole: for keys that are made of it. */

@@ -116,7 +116,10 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
                               : open_store(data, options, secret, err);
     if (rc < 0)
         goto close;
-    rc = cn_blobs_open(data->disk, "blobs", &data->services.blobs, err);
+    if (data->cluster)
+        data->services.blobs = cn_cluster_blobs(data->cluster);
+    else
+        rc = cn_blobs_open(data->disk, "blobs", &data->services.blobs, err);
     if (rc < 0)
         goto close;
     data->services.pool = cn_pool_new(POOL_THREADS_MAX);
@@ -138,6 +141,8 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     };
     memcpy(node.secret, secret, sizeof(secret));
     data->node = cn_node_new(&node);
+    if (data->cluster)
+        cn_cluster_serve(data->cluster, data->node);
     cn_shards_on_close(data->shards, on_shard_closed, &data->services);
     return 0;
 close:

@@ -30,6 +30,7 @@
 
 #include "object/metrics.h"
 
+struct cn_blob_id;
 struct cn_buf;
 struct cn_class;
 struct cn_command;
@@ -38,6 +39,7 @@ struct cn_err;
 struct cn_js_natives;
 struct cn_metrics_sink;
 struct cn_metrics_sources;
+struct cn_namespace;
 struct cn_service_config;
 struct cn_service_face;
 struct cn_service_wire;
@@ -59,6 +61,11 @@ struct cn_service_def {
     const char *operations[CN_OBJECT_OPS]; /* what call.op says, for metrics */
     /* How its calls go to objects of other nodes (service/wire.h); NULL: they do not. */
     const struct cn_service_wire *wire;
+    /* Which of these blobs, whose ids name this namespace, may be referred to by its object, now or
+     * later: known[i], for cluster/bodies.h. Waits; negative: it cannot be said. NULL: it has none.
+     */
+    int (*blobs_known)(struct cn_namespace *ns, const struct cn_blob_id *ids, size_t count,
+                       uint8_t *known, struct cn_err *err);
     /* What other nodes ask of the service and not of an object (service/others.h), on a thread of
      * the pool: fills in the answer, or `err`. NULL: nothing. */
     int (*asked)(struct cn_services *services, const uint8_t *bytes, size_t size,

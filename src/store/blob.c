@@ -18,6 +18,8 @@ struct cn_blobs {
     struct cn_disk *disk; /* borrowed */
     char *path;           /* owned */
     int64_t opening;      /* random */
+    bool by_shard;
+    const struct cn_blob_peers *peers; /* borrowed; NULL: there are none */
     atomic_size_t reader_count;
 };
 
@@ -35,9 +37,11 @@ struct cn_blob_writer {
 
 struct cn_blob_reader {
     struct cn_blobs *blobs; /* borrowed */
-    struct cn_disk_file *file;
+    struct cn_disk_file
+        *file; /* NULL: it is read from elsewhere, and the footer has the size alone */
     struct cn_blob_footer footer;
     struct cn_blob_id id;
+    uint64_t far;      /* the disk it is read from; 0: this one */
     uint32_t *sums;    /* owned; read with the first bytes */
     uint8_t *chunk;    /* owned; the last chunk that was read for a part of it */
     uint64_t chunk_no; /* which, +1; 0: none */
@@ -67,11 +71,46 @@ static char *tmp_path(const struct cn_blobs *blobs, const struct cn_blob_id *id)
     return cn_sprintf("%s/tmp/%s", blobs->path, text);
 }
 
+/* The folder that it lies in. */
+static char *final_folder(const struct cn_blobs *blobs, const struct cn_blob_id *id)
+{
+    return blobs->by_shard
+               ? cn_sprintf("%s/%u/%02x", blobs->path, cn_blob_id_shard(id), id->bytes[0])
+               : cn_sprintf("%s/%02x", blobs->path, id->bytes[0]);
+}
+
 static char *final_path(const struct cn_blobs *blobs, const struct cn_blob_id *id)
 {
-    char text[CN_BLOB_ID_SIZE * 2 + 1];
+    char text[CN_BLOB_ID_SIZE * 2 + 1], *folder = final_folder(blobs, id);
     id_text(id, text);
-    return cn_sprintf("%s/%.2s/%s", blobs->path, text, text);
+    char *path = cn_sprintf("%s/%s", folder, text);
+    cn_free(folder);
+    return path;
+}
+
+/* --- ids of a cluster ------------------------------------------------------------------------- */
+
+enum { NAMESPACE_AT = 10, SHARD_AT = 14 };
+
+void cn_blob_id_place(struct cn_blob_id *id, uint32_t namespace_id, unsigned shard)
+{
+    for (unsigned i = 0; i < 4; i++)
+        id->bytes[NAMESPACE_AT + i] = (uint8_t)(namespace_id >> (8 * i));
+    for (unsigned i = 0; i < 2; i++)
+        id->bytes[SHARD_AT + i] = (uint8_t)(shard >> (8 * i));
+}
+
+uint32_t cn_blob_id_namespace(const struct cn_blob_id *id)
+{
+    uint32_t number = 0;
+    for (unsigned i = 0; i < 4; i++)
+        number |= (uint32_t)id->bytes[NAMESPACE_AT + i] << (8 * i);
+    return number;
+}
+
+unsigned cn_blob_id_shard(const struct cn_blob_id *id)
+{
+    return id->bytes[SHARD_AT] | (unsigned)id->bytes[SHARD_AT + 1] << 8;
 }
 
 static uint32_t footer_crc(const struct cn_blob_footer *footer)
@@ -107,6 +146,26 @@ int cn_blobs_open(struct cn_disk *disk, const char *path, struct cn_blobs **blob
 free_tmp:
     cn_free(tmp);
     return rc;
+}
+
+int cn_blobs_open_by_shard(struct cn_disk *disk, const char *path, struct cn_blobs **blobs,
+                           struct cn_err *err)
+{
+    int rc = cn_blobs_open(disk, path, blobs, err);
+    if (rc == 0)
+        (*blobs)->by_shard = true;
+    return rc;
+}
+
+struct cn_blobs *cn_blobs_among(const struct cn_blobs *blobs, const struct cn_blob_peers *peers)
+{
+    struct cn_blobs *among = CN_NEW(struct cn_blobs);
+    among->disk = blobs->disk;
+    among->path = cn_strdup(blobs->path);
+    among->opening = blobs->opening;
+    among->by_shard = blobs->by_shard;
+    among->peers = peers;
+    return among;
 }
 
 void cn_blobs_close(struct cn_blobs *blobs)
@@ -226,6 +285,12 @@ void cn_blob_abandon(struct cn_blob_writer *writer)
     writer_free(writer);
 }
 
+uint32_t cn_blob_written_sum(const struct cn_blob_writer *writer)
+{
+    uint32_t sum = cn_crc32c(0, writer->sums.data, writer->sums.size);
+    return writer->in_chunk ? cn_crc32c(sum, &writer->crc, sizeof(writer->crc)) : sum;
+}
+
 int cn_blob_finish(struct cn_blob_writer *writer, struct cn_blob_id *id, struct cn_err *err)
 {
     struct cn_blobs *blobs = writer->blobs;
@@ -249,7 +314,7 @@ int cn_blob_finish(struct cn_blob_writer *writer, struct cn_blob_id *id, struct 
     char *from = tmp_path(blobs, &writer->id), *to = final_path(blobs, &writer->id);
     rc = cn_disk_rename(blobs->disk, from, to);
     if (rc == -ENOENT) { /* the first blob of its folder */
-        char *folder = cn_sprintf("%s/%02x", blobs->path, writer->id.bytes[0]);
+        char *folder = final_folder(blobs, &writer->id);
         rc = cn_disk_mkdirs(blobs->disk, folder);
         cn_free(folder);
         if (rc == 0)
@@ -263,6 +328,7 @@ int cn_blob_finish(struct cn_blob_writer *writer, struct cn_blob_id *id, struct 
         rc = cn_err_errno(err, -rc, "cannot finish a blob");
     } else {
         *id = writer->id;
+        rc = blobs->peers ? blobs->peers->spread(blobs->peers->data, id, err) : 0;
     }
     writer_free(writer);
     cn_free(from);
@@ -305,8 +371,8 @@ static int footer_read(struct cn_blob_reader *reader, const char *path, struct c
     return 0;
 }
 
-int cn_blob_open(struct cn_blobs *blobs, const struct cn_blob_id *id,
-                 struct cn_blob_reader **reader, struct cn_err *err)
+static int open_here(struct cn_blobs *blobs, const struct cn_blob_id *id,
+                     struct cn_blob_reader **reader, struct cn_err *err)
 {
     struct cn_blob_reader *opened = CN_NEW(struct cn_blob_reader);
     opened->blobs = blobs;
@@ -334,9 +400,67 @@ free_opened:
     return rc;
 }
 
+/* From now on it is read from another disk. Its own file is missing, or not to be trusted. */
+static int turn_elsewhere(struct cn_blob_reader *reader, struct cn_err *err)
+{
+    const struct cn_blob_peers *peers = reader->blobs->peers;
+    uint64_t size, disk;
+    int rc = peers->find(peers->data, &reader->id, &disk, &size, err);
+    if (rc < 0)
+        return rc;
+    if (reader->file && size != reader->footer.size)
+        return cn_err_set(err, CN_ECORRUPT, "copies of a blob have different sizes");
+    if (reader->file)
+        cn_disk_close(reader->file);
+    reader->file = NULL;
+    reader->far = disk;
+    reader->footer.size = size;
+    return 0;
+}
+
+static int open_elsewhere(struct cn_blobs *blobs, const struct cn_blob_id *id,
+                          struct cn_blob_reader **reader, struct cn_err *err)
+{
+    struct cn_blob_reader *opened = CN_NEW(struct cn_blob_reader);
+    opened->blobs = blobs;
+    opened->id = *id;
+    int rc = turn_elsewhere(opened, err);
+    if (rc < 0) {
+        cn_free(opened);
+        return rc;
+    }
+    atomic_fetch_add(&blobs->reader_count, 1);
+    *reader = opened;
+    return 0;
+}
+
+int cn_blob_open(struct cn_blobs *blobs, const struct cn_blob_id *id,
+                 struct cn_blob_reader **reader, struct cn_err *err)
+{
+    int rc = open_here(blobs, id, reader, err);
+    if (rc == 0 || !blobs->peers)
+        return rc;
+    if (rc == CN_ECORRUPT)
+        blobs->peers->damaged(blobs->peers->data, id);
+    return open_elsewhere(blobs, id, reader, err);
+}
+
 uint64_t cn_blob_size(const struct cn_blob_reader *reader)
 {
     return reader->footer.size;
+}
+
+uint32_t cn_blob_sum(const struct cn_blob_reader *reader)
+{
+    return reader->footer.sums_crc;
+}
+
+bool cn_blob_is_here(struct cn_blobs *blobs, const struct cn_blob_id *id)
+{
+    char *path = final_path(blobs, id);
+    bool here = cn_disk_has(blobs->disk, path);
+    cn_free(path);
+    return here;
 }
 
 static int damaged(const struct cn_blob_reader *reader, struct cn_err *err)
@@ -405,8 +529,8 @@ static int chunk_hold(struct cn_blob_reader *reader, uint64_t number, struct cn_
     return 0;
 }
 
-int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
-                     struct cn_err *err)
+static int64_t read_here(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
+                         struct cn_err *err)
 {
     uint64_t left = offset < reader->footer.size ? reader->footer.size - offset : 0;
     size_t want = size < left ? size : (size_t)left;
@@ -430,6 +554,46 @@ int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, ui
         done += part;
     }
     return (int64_t)want;
+}
+
+/* The disk it was read from may be gone by now: another one is looked for, once. */
+static int64_t read_elsewhere(struct cn_blob_reader *reader, void *bytes, size_t size,
+                              uint64_t offset, struct cn_err *err)
+{
+    const struct cn_blob_peers *peers = reader->blobs->peers;
+    uint64_t left = offset < reader->footer.size ? reader->footer.size - offset : 0;
+    size_t want = size < left ? size : (size_t)left;
+    if (reader->now)
+        return -EAGAIN;
+    if (!want)
+        return 0;
+    int rc = peers->read(peers->data, &reader->id, reader->far, bytes, want, offset, err);
+    if (rc < 0)
+        rc = turn_elsewhere(reader, err);
+    else
+        return (int64_t)want;
+    if (rc == 0)
+        rc = peers->read(peers->data, &reader->id, reader->far, bytes, want, offset, err);
+    return rc < 0 ? rc : (int64_t)want;
+}
+
+int64_t cn_blob_read(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
+                     struct cn_err *err)
+{
+    const struct cn_blob_peers *peers = reader->blobs->peers;
+    if (!reader->file)
+        return read_elsewhere(reader, bytes, size, offset, err);
+    int64_t count = read_here(reader, bytes, size, offset, err);
+    if (count >= 0 || !peers || (reader->now && count == -EAGAIN))
+        return count;
+    if (reader->now)
+        return -EAGAIN;
+    if (count == CN_ECORRUPT)
+        peers->damaged(peers->data, &reader->id);
+    struct cn_err other;
+    if (turn_elsewhere(reader, &other) < 0)
+        return count; /* what is wrong here is what is told */
+    return read_elsewhere(reader, bytes, size, offset, err);
 }
 
 int64_t cn_blob_read_now(struct cn_blob_reader *reader, void *bytes, size_t size, uint64_t offset,
@@ -465,7 +629,8 @@ void cn_blob_close(struct cn_blob_reader *reader)
     if (!reader)
         return;
     atomic_fetch_sub(&reader->blobs->reader_count, 1);
-    cn_disk_close(reader->file);
+    if (reader->file)
+        cn_disk_close(reader->file);
     cn_free(reader->sums);
     cn_free(reader->chunk);
     cn_free(reader);
@@ -480,6 +645,8 @@ size_t cn_blobs_reader_count(const struct cn_blobs *blobs)
 
 int cn_blob_delete(struct cn_blobs *blobs, const struct cn_blob_id *id, struct cn_err *err)
 {
+    if (blobs->peers)
+        return blobs->peers->remove(blobs->peers->data, id, err);
     char *path = final_path(blobs, id);
     /* Not synced: a name that comes back after a crash is collected at start. */
     int rc = cn_disk_unlink(blobs->disk, path);
@@ -489,24 +656,79 @@ int cn_blob_delete(struct cn_blobs *blobs, const struct cn_blob_id *id, struct c
     return rc == -ENOENT ? 0 : rc;
 }
 
+/* Those of the folder `path`/<xx>, rising. */
+static int walk_folder(struct cn_blobs *blobs, const char *path, int xx, cn_blob_each each,
+                       void *data, struct cn_err *err)
+{
+    struct cn_disk_entries entries;
+    char *folder = cn_sprintf("%s/%02x", path, xx);
+    int rc = cn_disk_entries(blobs->disk, folder, &entries);
+    if (rc < 0)
+        rc = rc == -ENOENT ? 0 : cn_err_errno(err, -rc, "cannot list %s", folder);
+    for (size_t j = 0; rc >= 0 && j < entries.count; j++) {
+        struct cn_blob_id id;
+        if (id_parse(entries.items[j].name, &id))
+            rc = each(data, &id);
+    }
+    cn_disk_entries_fini(&entries);
+    cn_free(folder);
+    return rc;
+}
+
+static int walk_shards(struct cn_blobs *blobs, cn_blob_each each, void *data, struct cn_err *err)
+{
+    struct cn_disk_entries shards;
+    int rc = cn_disk_entries(blobs->disk, blobs->path, &shards);
+    if (rc < 0)
+        rc = cn_err_errno(err, -rc, "cannot list %s", blobs->path);
+    for (size_t i = 0; rc >= 0 && i < shards.count; i++) {
+        const char *name = shards.items[i].name;
+        if (name[strspn(name, "0123456789")])
+            continue; /* tmp */
+        char *path = cn_sprintf("%s/%s", blobs->path, name);
+        for (int xx = 0; rc >= 0 && xx < 256; xx++)
+            rc = walk_folder(blobs, path, xx, each, data, err);
+        cn_free(path);
+    }
+    cn_disk_entries_fini(&shards);
+    return rc;
+}
+
 int cn_blobs_walk(struct cn_blobs *blobs, cn_blob_each each, void *data, struct cn_err *err)
 {
+    if (blobs->by_shard)
+        return walk_shards(blobs, each, data, err);
     int rc = 0;
-    for (int i = 0; rc >= 0 && i < 256; i++) {
-        struct cn_disk_entries entries;
-        char *folder = cn_sprintf("%s/%02x", blobs->path, i);
-        rc = cn_disk_entries(blobs->disk, folder, &entries);
-        if (rc < 0)
-            rc = rc == -ENOENT ? 0 : cn_err_errno(err, -rc, "cannot list %s", folder);
-        for (size_t j = 0; rc >= 0 && j < entries.count; j++) {
-            struct cn_blob_id id;
-            if (id_parse(entries.items[j].name, &id))
-                rc = each(data, &id);
-        }
-        cn_disk_entries_fini(&entries);
-        cn_free(folder);
-    }
+    for (int i = 0; rc >= 0 && i < 256; i++)
+        rc = walk_folder(blobs, blobs->path, i, each, data, err);
     return rc;
+}
+
+struct listing {
+    const struct cn_blob_id *after;
+    struct cn_blob_id *ids;
+    size_t count, max;
+};
+
+static int list_one(void *data, const struct cn_blob_id *id)
+{
+    struct listing *listing = data;
+    if (listing->count < listing->max &&
+        (!listing->after || memcmp(id, listing->after, sizeof(*id)) > 0))
+        listing->ids[listing->count++] = *id;
+    return 0;
+}
+
+int64_t cn_blobs_list(struct cn_blobs *blobs, unsigned shard, const struct cn_blob_id *after,
+                      struct cn_blob_id *ids, size_t max, struct cn_err *err)
+{
+    struct listing listing = {after, ids, 0, max};
+    char *path = cn_sprintf("%s/%u", blobs->path, shard);
+    int rc = 0;
+    for (int xx = after ? after->bytes[0] : 0; rc >= 0 && xx < 256 && listing.count < max; xx++)
+        rc = walk_folder(blobs, path, xx, list_one, &listing, err);
+    cn_free(path);
+    return rc < 0 ? rc : (int64_t)listing.count;
 }
 
 struct collection {

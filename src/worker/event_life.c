@@ -16,6 +16,7 @@
 #include "js/value.h"
 #include "net/server.h"
 #include "object/node.h"
+#include "store/blob.h"
 #include "worker/compiled.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
@@ -53,11 +54,16 @@ static size_t find_owner(const char *text, size_t size, const char **owner)
     return end ? (size_t)(end - *owner) : 0;
 }
 
-/* A script lets out that an object is another node's: object/shard.h. */
+/* A script lets out that an object is another node's (object/shard.h), or a body is (store/blob.h).
+ */
 static void answer_away(struct cn_http_request *http, const char *text, size_t size)
 {
+    bool bodies = memmem(text, size, CN_BLOB_AWAY, sizeof(CN_BLOB_AWAY) - 1);
     bool unknown = memmem(text, size, CN_SHARD_UNKNOWN, sizeof(CN_SHARD_UNKNOWN) - 1);
-    const char *body = unknown ? CN_SHARD_CUT "\n" : CN_SHARD_AWAY "\n", *owner = NULL;
+    const char *body = unknown  ? CN_SHARD_CUT "\n"
+                       : bodies ? CN_BLOB_AWAY "\n"
+                                : CN_SHARD_AWAY "\n";
+    const char *owner = NULL;
     size_t owner_size = find_owner(text, size, &owner);
     struct cn_http_header headers[] = {
         {"content-type", "text/plain;charset=UTF-8", 12, 24},
@@ -74,7 +80,8 @@ static bool is_away(const struct cn_event *event, const char *text, size_t size)
 {
     struct cn_node *node = event->instance->lane->options.node;
     return node && cn_shards_numbered(cn_node_shards(node)) &&
-           memmem(text, size, CN_SHARD_AWAY, sizeof(CN_SHARD_AWAY) - 1);
+           (memmem(text, size, CN_SHARD_AWAY, sizeof(CN_SHARD_AWAY) - 1) ||
+            memmem(text, size, CN_BLOB_AWAY, sizeof(CN_BLOB_AWAY) - 1));
 }
 
 static void answer_plain(struct cn_http_request *http, int status, const char *text)

@@ -24,6 +24,7 @@ static bool each(void *data, const struct cn_frame *frame)
     struct cn_frame_copy copy;
     const uint8_t *records;
     size_t size;
+    struct cn_frame_body body;
     require(frame->size <= CN_FRAME_BODY_MAX && frame->kind && frame->kind < CN_FRAME_PIPE_KINDS);
     if (frame->kind == CN_FRAME_PIPE)
         require(cn_pipe_hello_lane(frame->body, frame->size, 3) < 3);
@@ -45,6 +46,15 @@ static bool each(void *data, const struct cn_frame *frame)
         cn_frame_put_copy(again, &copy);
         require(memcmp(again, frame->body, sizeof(again)) == 0);
         require(copy.bytes + copy.size == frame->body + frame->size);
+    }
+    if (cn_frame_get_body(frame, &body)) {
+        uint8_t again[CN_FRAME_BODY_SIZE];
+        cn_frame_put_body(again, &body);
+        require(memcmp(again, frame->body, sizeof(again)) == 0);
+        require(body.bytes + body.byte_count == frame->body + frame->size);
+        require(body.byte_count <= CN_FRAME_BODY_PIECE_MAX && body.shard < CN_CLUSTER_SHARDS_MAX);
+        require(frame->kind != CN_FRAME_BODY_ASK || body.op != CN_BODY_DROP ||
+                body.byte_count / CN_FRAME_ID_SIZE * CN_FRAME_ID_SIZE == body.byte_count);
     }
     return true;
 }

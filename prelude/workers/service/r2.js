@@ -191,7 +191,7 @@ function forget(ns, blob) {
  * @returns {Promise<[blob: string | null, size: number, md5: string, sha: string | undefined, bytes: Uint8Array | undefined]>}
  */
 async function writeBody(ns, method, value, sha, blobOnly, key) {
-  const writer = native.r2Writer(sha, blobOnly, key);
+  const writer = native.r2Writer(ns, sha, blobOnly, key);
   let blob; // once it is begun
   let announced;
   const write = (chunk) => {

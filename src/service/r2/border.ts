@@ -15,7 +15,7 @@ declare module "../../bindings/border.ts" {
     r2Uploads(ns: number, key: string | null, upload: string | null, callback: ServiceAnswer): void;
 
     // natives_body.c: a made body is [blob | null, size, md5, sha | undefined, bytes | undefined]
-    r2Writer(sha: string | undefined, blobOnly: boolean, key: Uint8Array | undefined): object;
+    r2Writer(ns: number, sha: string | undefined, blobOnly: boolean, key: Uint8Array | undefined): object;
     r2Write(writer: object, bytes: Uint8Array): Promise<void> | undefined;
     r2Finish(writer: object, bytes: Uint8Array | undefined): unknown[] | Promise<unknown[]>;
     r2Abandon(writer: object): void;

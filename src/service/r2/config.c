@@ -24,8 +24,6 @@ const struct cn_r2_entries *cn_r2_entries(const struct cn_config *config)
 static int bind_all(struct cn_bindings *list, const void *entries, struct cn_err *err)
 {
     const struct cn_r2_entries *all = entries;
-    if (all->count && list->node && cn_shards_numbered(cn_node_shards(list->node)))
-        return cn_err_set(err, CN_EUNSUPPORTED, "r2_buckets: " CN_R2_NOT_IN_CLUSTER);
     for (size_t i = 0; i < all->count; i++) {
         const struct cn_config_r2 *bucket = &all->items[i];
         char *name = bucket->bucket_name ? cn_strdup(bucket->bucket_name)

@@ -386,7 +386,7 @@ static int put_object(struct cn_control_call *call, struct cn_err *err)
     struct cn_r2_call *request = cn_r2_call_new(ns, CN_R2_PUT);
     struct cn_r2_writer writer;
     struct cn_r2_written written = {0};
-    cn_r2_writer_init(&writer, blobs_of(ns), NULL, false, NULL);
+    cn_r2_writer_init(&writer, ns, NULL, false, NULL);
     cn_buf_append(&request->key, call->rest.data, call->rest.size);
     rc = read_metadata(call, request, err);
     if (rc == 0)

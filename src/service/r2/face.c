@@ -489,7 +489,7 @@ static int begin_put(struct cn_face_work *work, const cairn_value *arguments, ca
     if (take_json(cn_value_get(options, "httpMetadata"), &state->put->http, err) < 0 ||
         take_json(cn_value_get(options, "customMetadata"), &state->put->custom, err) < 0)
         return err->code;
-    cn_r2_writer_init(&state->writer, work->services->blobs, NULL, streamed, NULL);
+    cn_r2_writer_init(&state->writer, work->ns, NULL, streamed, NULL);
     state->has_writer = true;
     state->streamed = streamed;
     if (streamed && cn_face_take_stream(work, value, err) < 0)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bindings/service_call.h"
 #include "service/r2/natives.h"
 #include "border/r2/natives_body.h"
 #include "js/handle.h"
@@ -66,16 +67,19 @@ struct cn_blobs *cn_r2_blobs(JSContextRef ctx)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* r2Writer(sha | undefined, blobOnly, key | undefined) -> writer; sha is OpenSSL's name */
+/* r2Writer(ns, sha | undefined, blobOnly, key | undefined) -> writer; sha is OpenSSL's name */
 static JSValueRef native_r2_writer(CN_JS_NATIVE_ARGS)
 {
+    struct cn_namespace *ns = cn_jsservice_namespace(ctx, cn_js_arg(0), "$r2/", exception);
+    if (!ns)
+        return JSValueMakeUndefined(ctx);
     struct writer *writer = CN_NEW(struct writer);
     atomic_init(&writer->refs, 1);
-    char *sha = JSValueIsString(ctx, cn_js_arg(0)) ? cn_js_to_text(ctx, cn_js_arg(0), NULL) : NULL;
+    char *sha = JSValueIsString(ctx, cn_js_arg(1)) ? cn_js_to_text(ctx, cn_js_arg(1), NULL) : NULL;
     uint8_t *key;
     size_t key_size;
-    bool sealed = cn_js_bytes(ctx, cn_js_arg(2), &key, &key_size) && key_size == CN_R2_KEY_SIZE;
-    cn_r2_writer_init(&writer->body, cn_r2_blobs(ctx), sha, JSValueToBoolean(ctx, cn_js_arg(1)),
+    bool sealed = cn_js_bytes(ctx, cn_js_arg(3), &key, &key_size) && key_size == CN_R2_KEY_SIZE;
+    cn_r2_writer_init(&writer->body, ns, sha, JSValueToBoolean(ctx, cn_js_arg(2)),
                       sealed ? key : NULL);
     cn_free(sha);
     return cn_js_handle_make(ctx, &writer->handle, &writer_type, sizeof(*writer) + 65536);

@@ -21,6 +21,8 @@
 
 /* Blobs that one run of the alarm deletes. */
 #define GARBAGE_STEP 500
+/* The object of a bucket's namespace. */
+#define INDEX_NAME "0"
 
 static const char *const schema[] = {
     "CREATE TABLE object (key BLOB PRIMARY KEY NOT NULL, version TEXT NOT NULL,"
@@ -41,6 +43,8 @@ static const char *const schema[] = {
     "INSERT INTO totals SELECT 1, count(*), coalesce(sum(size), 0) FROM object;",
     "CREATE TABLE pending (blob BLOB PRIMARY KEY NOT NULL, opening INTEGER NOT NULL) WITHOUT "
     "ROWID;",
+    /* R6: what objects and parts refer to, of a cluster alone. */
+    "CREATE TABLE named (blob BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID;",
 };
 
 static const char *const sql_texts[CN_R2_SQL_COUNT] = {
@@ -60,6 +64,11 @@ static const char *const sql_texts[CN_R2_SQL_COUNT] = {
     [CN_R2_SQL_ANNOUNCE] = "INSERT INTO pending VALUES (?1, ?2)",
     [CN_R2_SQL_SETTLE] = "DELETE FROM pending WHERE blob = ?1",
     [CN_R2_SQL_LOST] = "SELECT blob FROM pending WHERE opening <> ?1",
+    [CN_R2_SQL_NAME] = "INSERT OR REPLACE INTO named VALUES (?1)",
+    [CN_R2_SQL_UNNAME] = "DELETE FROM named WHERE blob = ?1",
+    [CN_R2_SQL_KNOWN] = "SELECT EXISTS (SELECT 1 FROM named WHERE blob = ?1) OR EXISTS (SELECT 1"
+                        " FROM pending WHERE blob = ?1) OR EXISTS (SELECT 1 FROM garbage WHERE"
+                        " blob = ?1)",
     [CN_R2_SQL_UPLOAD_CREATE] = "INSERT INTO upload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     [CN_R2_SQL_UPLOAD_GET] = "SELECT key, http, custom, class, ssec FROM upload WHERE id = ?1",
     [CN_R2_SQL_UPLOAD_DELETE] = "DELETE FROM upload WHERE id = ?1",
@@ -214,6 +223,9 @@ int64_t cn_r2_read(struct cn_blobs *blobs, const struct cn_r2_body *body, void *
     return got;
 }
 
+static int run_for_blob(struct cn_r2_bucket *bucket, unsigned which, const struct cn_blob_id *id,
+                        struct cn_err *err);
+
 /* R2: the blobs of a body will go. */
 int cn_r2_discard(struct cn_r2_bucket *bucket, const struct cn_r2_segment *segments, size_t count,
                   struct cn_err *err)
@@ -229,6 +241,8 @@ int cn_r2_discard(struct cn_r2_bucket *bucket, const struct cn_r2_segment *segme
             rc = cn_statement_bind_int(statement, 2, now, err);
         if (rc == 0)
             rc = cn_service_sql_run(statement, err);
+        if (rc == 0 && bucket->spread)
+            rc = run_for_blob(bucket, CN_R2_SQL_UNNAME, &segments[i].blob, err);
         if (rc < 0)
             return rc;
     }
@@ -258,11 +272,29 @@ static int run_for_blob(struct cn_r2_bucket *bucket, unsigned which, const struc
     return rc < 0 ? rc : cn_service_sql_run(statement, err);
 }
 
+/* Takes the note of a blob away; *noted: there was one. */
+static int take_note(struct cn_r2_bucket *bucket, const struct cn_blob_id *id, bool *noted,
+                     struct cn_err *err)
+{
+    int rc = run_for_blob(bucket, CN_R2_SQL_SETTLE, id, err);
+    *noted = rc == 0 && cn_database_changes(bucket->object->db) > 0;
+    return rc;
+}
+
 int cn_r2_settle(struct cn_r2_bucket *bucket, const struct cn_r2_body *body, struct cn_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < body->count && rc == 0; i++)
-        rc = run_for_blob(bucket, CN_R2_SQL_SETTLE, &body->segments[i].blob, err);
+    bool noted = true;
+    for (size_t i = 0; i < body->count && rc == 0; i++) {
+        const struct cn_blob_id *id = &body->segments[i].blob;
+        rc = take_note(bucket, id, &noted, err);
+        if (rc == 0 && !noted)
+            rc = cn_err_set(err, CN_ECLOSED,
+                            "the bucket was served by another process meanwhile, which has given "
+                            "this body up; put it again");
+        if (rc == 0 && bucket->spread)
+            rc = run_for_blob(bucket, CN_R2_SQL_NAME, id, err);
+    }
     return rc;
 }
 
@@ -271,10 +303,36 @@ static int op_announce(struct cn_r2_bucket *bucket, struct cn_r2_call *call, str
     return run_for_blob(bucket, CN_R2_SQL_ANNOUNCE, &call->body.segments[0].blob, err);
 }
 
+/* Of a put that was carried out, though who made it was not told so, nothing is given up. */
 static int op_forget(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
 {
-    int rc = cn_r2_settle(bucket, &call->body, err);
-    return rc < 0 ? rc : cn_r2_discard(bucket, call->body.segments, call->body.count, err);
+    bool noted;
+    int rc = take_note(bucket, &call->body.segments[0].blob, &noted, err);
+    return rc < 0 || !noted ? rc : cn_r2_discard(bucket, call->body.segments, 1, err);
+}
+
+static int op_known(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_err *err)
+{
+    struct cn_buf known = {0};
+    int rc = 0;
+    for (size_t at = 0; at + CN_BLOB_ID_SIZE <= call->ids.size && rc == 0; at += CN_BLOB_ID_SIZE) {
+        struct cn_statement *statement;
+        rc = cn_r2_sql(bucket, CN_R2_SQL_KNOWN, &statement, err);
+        if (rc == 0)
+            rc = cn_statement_bind_blob(statement, 1, call->ids.data + at, CN_BLOB_ID_SIZE, false,
+                                        err);
+        if (rc == 0)
+            rc = cn_statement_step(statement, err);
+        if (rc > 0)
+            cn_buf_append_byte(&known, cn_statement_column_int(statement, 0) != 0);
+        if (rc >= 0) {
+            cn_statement_reset(statement);
+            rc = 0;
+        }
+    }
+    cn_buf_fini(&call->ids);
+    call->ids = known;
+    return rc;
 }
 
 /* What was on its way when an earlier process ended becomes garbage. */
@@ -826,13 +884,12 @@ static int op_list(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct 
 static int bucket_create(struct cn_object *object, void *class_data, void **instance,
                          struct cn_err *err)
 {
-    if (cn_shards_numbered(cn_node_shards(object->lane->node)))
-        return cn_err_set(err, CN_EUNSUPPORTED, CN_R2_NOT_IN_CLUSTER);
     if (!cn_service_open(object, schema, CN_ARRAY_COUNT(schema), err))
         return err->code;
     struct cn_r2_bucket *bucket = CN_NEW(struct cn_r2_bucket);
     bucket->object = object;
     bucket->services = class_data;
+    bucket->spread = cn_shards_numbered(cn_node_shards(object->lane->node));
     cn_list_init(&bucket->removals);
     cn_service_sql_init(&bucket->sql, sql_texts, CN_R2_SQL_COUNT);
     *instance = bucket;
@@ -849,6 +906,7 @@ static void bucket_deliver(struct cn_object *object, void *instance, struct cn_c
         [CN_R2_LIST] = op_list,
         [CN_R2_ANNOUNCE] = op_announce,
         [CN_R2_FORGET] = op_forget,
+        [CN_R2_KNOWN] = op_known,
         [CN_R2_UPLOAD_CREATE] = cn_r2_upload_create,
         [CN_R2_UPLOAD_PART] = cn_r2_upload_part,
         [CN_R2_UPLOAD_COMPLETE] = cn_r2_upload_complete,
@@ -896,8 +954,8 @@ const struct cn_class cn_r2_class = {
 void cn_r2_call_fini(struct cn_service_call *base)
 {
     struct cn_r2_call *call = CN_CONTAINER_OF(base, struct cn_r2_call, base);
-    struct cn_buf *bufs[] = {&call->key,   &call->prefix, &call->delimiter,
-                             &call->after, &call->json,   &call->last};
+    struct cn_buf *bufs[] = {&call->key,  &call->prefix, &call->delimiter, &call->after,
+                             &call->json, &call->last,   &call->ids};
     char *texts[] = {
         call->only_if.match, call->only_if.none_match, call->etag, call->checksums, call->http,
         call->custom,        call->storage_class,      call->ssec, call->upload,    call->parts};
@@ -908,15 +966,41 @@ void cn_r2_call_fini(struct cn_service_call *base)
     cn_r2_body_fini(&call->body);
 }
 
+void cn_r2_id_draw(struct cn_namespace *ns, struct cn_blob_id *id)
+{
+    struct cn_shards *shards = cn_node_shards(ns->node);
+    cn_blob_id_draw(id);
+    if (!cn_shards_numbered(shards))
+        return;
+    struct cn_object_key key = {.namespace_id = ns->id};
+    cn_id_from_name(&ns->keys, CN_JURISDICTION_NONE, INDEX_NAME, strlen(INDEX_NAME), key.id);
+    cn_blob_id_place(id, ns->id, cn_shard_index(&key, cn_shards_count(shards)));
+}
+
 struct cn_r2_call *cn_r2_call_new(struct cn_namespace *ns, enum cn_r2_op op)
 {
     struct cn_r2_call *call = CN_NEW(struct cn_r2_call);
-    cn_service_call_init(&call->base, ns, "0", op, cn_r2_call_fini);
+    cn_service_call_init(&call->base, ns, INDEX_NAME, op, cn_r2_call_fini);
     call->only_if.after_ms = call->only_if.before_ms = INT64_MIN;
     return call;
 }
 
-static_assert(CN_R2_FORGET < CN_OBJECT_OPS, "each operation has a counter");
+static_assert(CN_R2_KNOWN < CN_OBJECT_OPS, "each operation has a counter");
+
+/* R6 */
+static int blobs_known(struct cn_namespace *ns, const struct cn_blob_id *ids, size_t count,
+                       uint8_t *known, struct cn_err *err)
+{
+    struct cn_r2_call *call = cn_r2_call_new(ns, CN_R2_KNOWN);
+    cn_buf_append(&call->ids, ids, count * sizeof(*ids));
+    int rc = cn_service_call_wait(&call->base, ns->node, NULL, err);
+    if (rc == 0 && call->ids.size != count)
+        rc = cn_err_set(err, CN_EINVALID, "the index has answered about other blobs");
+    if (rc == 0)
+        memcpy(known, call->ids.data, count);
+    cn_service_call_free(&call->base);
+    return rc;
+}
 
 /* --- the descriptor -------------------------------------------------------------------------- */
 
@@ -928,8 +1012,9 @@ const struct cn_service_def cn_service_r2 = {
     .class_ = &cn_r2_class,
     .operations = {"head", "get", "put", "delete", "list", "upload_create", "upload_part",
                    "upload_complete", "upload_abort", "upload_list", "upload_parts", "totals",
-                   "announce", "forget"},
+                   "announce", "forget", "known"},
     .wire = &cn_r2_wire,
+    .blobs_known = blobs_known,
     .config = &cn_r2_config,
     .natives = &cn_r2_natives,
     .face = &cn_r2_face,

@@ -21,6 +21,12 @@
  *     refers to the blob. A put that fails makes it garbage (FORGET); notes of an earlier opening
  *     are of blobs that a crash came before, and become garbage when the index starts.
  * R4  An upload that was neither completed nor aborted goes CN_R2_UPLOAD_MS_MAX after it began.
+ * R5  A put refers to a blob only if its note is still there, in the same transaction. So an id
+ * that is neither noted, nor referred to, nor garbage will never be referred to, whichever node has
+ *     the index by then.
+ * R6  In a cluster bodies lie on several disks (cluster/bodies.h), which ask the index which of
+ *     their blobs are known to it (KNOWN): noted, referred to (`named` has the ids), or garbage.
+ * The id of a blob says which bucket's it is.
  *
  * Threads and ownership: service/service.h; cn_r2_read() from any thread, it waits for the disk. */
 #ifndef CN_SERVICE_R2_R2_H
@@ -39,10 +45,6 @@
 #define CN_R2_PARTS_MAX 10000
 #define CN_R2_PART_SIZE_MIN (5u << 20)
 #define CN_R2_GRACE_MS 60000
-/* Bodies are files of one disk. */
-#define CN_R2_NOT_IN_CLUSTER                                                                   \
-    "R2 buckets do not work in a cluster yet: their bodies would be on the disk of one node, " \
-    "and lost with it"
 #define CN_R2_UPLOAD_MS_MAX (7 * 86400000ll)
 
 enum cn_r2_op {
@@ -60,6 +62,7 @@ enum cn_r2_op {
     CN_R2_TOTALS,
     CN_R2_ANNOUNCE, /* R3; both with a body of one segment */
     CN_R2_FORGET,
+    CN_R2_KNOWN, /* R6: `ids` */
 };
 
 /* A run of a body. Stored as it is. */
@@ -121,6 +124,7 @@ struct cn_r2_call {
     bool after_prefix;                      /* list: `after` is a common prefix */
     unsigned limit;
     bool include_http, include_custom;
+    struct cn_buf ids; /* known: of struct cn_blob_id; answered with a byte for each */
     /* Answered. */
     bool found;         /* head, get: the key exists; delete: one of them did */
     bool failed;        /* a condition did not hold */
@@ -152,6 +156,9 @@ extern const struct cn_service_face cn_r2_face;
 extern const struct cn_control_routes cn_r2_routes;
 extern const struct cn_command cn_r2_command;
 extern const struct cn_service_wire cn_r2_wire;
+
+/* An id for a blob of this bucket. */
+void cn_r2_id_draw(struct cn_namespace *ns, struct cn_blob_id *id);
 
 struct cn_r2_call *cn_r2_call_new(struct cn_namespace *ns, enum cn_r2_op op);
 void cn_r2_call_fini(struct cn_service_call *call); /* for cn_r2_wire */

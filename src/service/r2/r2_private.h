@@ -18,6 +18,9 @@ enum {
     CN_R2_SQL_ANNOUNCE,
     CN_R2_SQL_SETTLE,
     CN_R2_SQL_LOST,
+    CN_R2_SQL_NAME,
+    CN_R2_SQL_UNNAME,
+    CN_R2_SQL_KNOWN,
     CN_R2_SQL_UPLOAD_CREATE,
     CN_R2_SQL_UPLOAD_GET,
     CN_R2_SQL_UPLOAD_DELETE,
@@ -37,6 +40,7 @@ struct cn_r2_bucket {
     struct cn_object *object;
     struct cn_services *services;
     struct cn_service_sql sql;
+    bool spread;             /* R6 */
     struct cn_list removals; /* of struct removal: blobs being deleted */
 };
 
@@ -53,7 +57,8 @@ bool cn_r2_key_fits(const struct cn_r2_call *call, struct cn_statement *statemen
 /* NULL is NULL. */
 int cn_r2_bind_ssec(struct cn_statement *statement, int index, const char *ssec,
                     struct cn_err *err);
-/* The note that a blob is on its way is taken away (R3). */
+/* The note that a blob is on its way is taken away (R3): it is referred to, or garbage, from now
+ * on. CN_ECLOSED: there is none (R5). */
 int cn_r2_settle(struct cn_r2_bucket *bucket, const struct cn_r2_body *body, struct cn_err *err);
 /* The alarm fires at this time at the latest. */
 int cn_r2_wake_by(struct cn_r2_bucket *bucket, int64_t time_ms, struct cn_err *err);

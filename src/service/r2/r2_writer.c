@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <openssl/evp.h>
 
+#include "object/node.h"
 #include "service/r2/r2.h"
 #include "service/r2/r2_seal.h"
 
@@ -11,11 +12,12 @@
 
 static_assert(CN_R2_DIGEST_MAX >= EVP_MAX_MD_SIZE, "room for every checksum");
 
-void cn_r2_writer_init(struct cn_r2_writer *writer, struct cn_blobs *blobs, const char *sha,
+void cn_r2_writer_init(struct cn_r2_writer *writer, struct cn_namespace *ns, const char *sha,
                        bool blob_only, const uint8_t *key)
 {
-    *writer = (struct cn_r2_writer){.blobs = blobs, .blob_only = blob_only || key};
-    cn_blob_id_draw(&writer->id);
+    *writer = (struct cn_r2_writer){.blobs = ((struct cn_services *)cn_node_data(ns->node))->blobs,
+                                    .blob_only = blob_only || key};
+    cn_r2_id_draw(ns, &writer->id);
     writer->sealer = key ? cn_r2_sealer_new(key) : NULL;
     writer->md5 = EVP_MD_CTX_new();
     EVP_DigestInit_ex(writer->md5, EVP_md5(), NULL);

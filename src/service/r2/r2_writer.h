@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "store/blob.h"
 
+struct cn_namespace;
 struct cn_r2_sealer;
 
 #define CN_R2_DIGEST_MAX 64
@@ -40,9 +41,9 @@ struct cn_r2_written {
     unsigned md5_size, sha_size;
 };
 
-/* `sha` is OpenSSL's name of a further checksum, or NULL; `key`, of CN_R2_KEY_SIZE bytes, may be
- * NULL. */
-void cn_r2_writer_init(struct cn_r2_writer *writer, struct cn_blobs *blobs, const char *sha,
+/* `ns` is the bucket's: its services have the blobs. `sha` is OpenSSL's name of a further checksum,
+ * or NULL; `key`, of CN_R2_KEY_SIZE bytes, may be NULL. */
+void cn_r2_writer_init(struct cn_r2_writer *writer, struct cn_namespace *ns, const char *sha,
                        bool blob_only, const uint8_t *key);
 /* Whether this many more bytes would stay in memory, so that taking them cannot wait. */
 bool cn_r2_writer_in_memory(const struct cn_r2_writer *writer, size_t more);

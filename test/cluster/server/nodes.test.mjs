@@ -1,11 +1,10 @@
 // Servers as nodes of a cluster, one thing after the other: who answers, who refuses, what is refused at the start. Under faults: faults.test.mjs.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { cairn, tempDir } from "../../integration/lib/server.mjs";
-import { Cluster, files } from "./cluster.mjs";
+import { Cluster } from "./cluster.mjs";
 import { absent, until } from "./postgres.mjs";
 
 const options = { skip: absent, timeout: 600_000 };
@@ -198,11 +197,6 @@ test("what cannot be served is refused at the start, with a sentence", options, 
   const refused = run("serve", cluster.project, "--listen", "127.0.0.1:0", "--data", path.join(cluster.base, "a"));
   assert.match(refused.stderr, /is the data directory of a node of a cluster/);
   assert.match(run("check", path.join(cluster.base, "a")).stderr + run("kv", "namespace", "list", "--data", path.join(cluster.base, "b")).stderr, /cluster|data directory/);
-
-  // A project with buckets.
-  writeFileSync(path.join(cluster.project, "wrangler.toml"), `r2_buckets = [{ binding = "R2", bucket_name = "x" }]\n${files["wrangler.toml"]}`);
-  await fails("c", /r2_buckets: R2 buckets do not work in a cluster yet/);
-  writeFileSync(path.join(cluster.project, "wrangler.toml"), files["wrangler.toml"]);
 
   // Another version of the tables, and an engine that comes later.
   await cluster.engine.ask("UPDATE cairn.cluster SET major = major + 1");

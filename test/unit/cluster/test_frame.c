@@ -103,6 +103,72 @@ TEST(frame_read, refuses_sizes_kinds_flags_and_channels_that_it_does_not_know)
     check_malformed(head);
 }
 
+TEST(frame_body, carries_what_its_question_or_answer_does_and_nothing_else)
+{
+    static uint8_t body[CN_FRAME_BODY_SIZE + CN_FRAME_BODY_PIECE_MAX + 1];
+    struct cn_frame_body ask = {.op = CN_BODY_READ,
+                                .shard = 7,
+                                .number = 8,
+                                .offset = 1ull << 40,
+                                .size = CN_FRAME_BODY_PIECE_MAX,
+                                .sum = 9},
+                         got;
+    struct cn_frame frame = {CN_FRAME_BODY_ASK, 0, body, CN_FRAME_BODY_SIZE};
+    memset(ask.id, 'i', sizeof(ask.id));
+    cn_frame_put_body(body, &ask);
+    CHECK(cn_frame_get_body(&frame, &got));
+    CHECK(got.op == ask.op && got.shard == 7 && got.number == 8 && got.offset == ask.offset &&
+          got.size == ask.size && got.sum == 9 && got.rc == 0 && got.byte_count == 0);
+    CHECK_INT(0, memcmp(got.id, ask.id, sizeof(got.id)));
+    frame.kind = CN_FRAME_COPY;
+    CHECK(!cn_frame_get_body(&frame, &got));
+    static const struct {
+        enum cn_frame_kind kind;
+        unsigned op;
+        uint32_t shard;
+        uint64_t size;
+        size_t bytes;
+        int32_t rc;
+        bool good;
+    } rows[] = {
+        {CN_FRAME_BODY_ASK, CN_BODY_READ, 0, CN_FRAME_BODY_PIECE_MAX + 1, 0, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_READ, 0, 5, 5, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_READ, CN_CLUSTER_SHARDS_MAX, 5, 0, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_TAKE, 0, 5, 5, 0, true},
+        {CN_FRAME_BODY_ASK, CN_BODY_TAKE, 0, 1ull << 40, 0, 0, true},
+        {CN_FRAME_BODY_ASK, CN_BODY_TAKE, 0, 6, 5, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_HAS, 0, 0, 32, 0, true},
+        {CN_FRAME_BODY_ASK, CN_BODY_HAS, 0, 0, 33, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_KNOWN, 0, 0, 0, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_KNOWN, 0, 0, CN_FRAME_IDS_MAX * 16 + 16, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_LIST, 0, 0, 16, 0, false},
+        {CN_FRAME_BODY_ASK, CN_BODY_OPS, 0, 0, 0, 0, false},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, CN_FRAME_BODY_PIECE_MAX, 0, true},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, CN_FRAME_BODY_PIECE_MAX + 1, 0, false},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, 0, CN_ENOTFOUND, true},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, 0, 1, false},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_LIST, 0, 0, 16, 0, true},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_LIST, 0, 0, 17, 0, false},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_DIGESTS, 0, 0, CN_FRAME_DIGEST_SIZE, 0, true},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_DIGESTS, 0, 0, CN_FRAME_DIGEST_SIZE - 1, 0, false},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_HAS, 0, 0, CN_FRAME_IDS_MAX + 1, 0, false},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_TAKE, 0, 0, 1, 0, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ask = (struct cn_frame_body){.op = (enum cn_frame_body_op)rows[i].op,
+                                     .shard = rows[i].shard,
+                                     .size = rows[i].size,
+                                     .rc = rows[i].rc};
+        cn_frame_put_body(body, &ask);
+        frame.kind = rows[i].kind;
+        frame.size = CN_FRAME_BODY_SIZE + rows[i].bytes;
+        if (cn_frame_get_body(&frame, &got) != rows[i].good)
+            test_fail(__FILE__, __LINE__, "row %zu", i);
+    }
+    frame.size = CN_FRAME_BODY_SIZE - 1;
+    CHECK(!cn_frame_get_body(&frame, &got));
+}
+
 TEST(frame_hello, says_what_was_said_and_nothing_else_is_one)
 {
     uint8_t body[CN_FRAME_HELLO_SIZE + 1];

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cluster/frame.h"
 #include "cluster/link.h"
 #include "test/lib/postgres.h"
 #include "test/lib/test.h"
@@ -482,6 +483,100 @@ TEST(host, copies_shards_to_a_second_node_feeds_it_and_hands_over_when_it_leaves
     }
     cn_host_free(first->host);
     node_close(second);
+    end();
+}
+
+/* --- beside the stores -------------------------------------------------------------------------
+ */
+
+struct beside {
+    struct node *node;
+    unsigned links, frames;
+    uint64_t from;
+    char text[32];
+};
+
+static void beside_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+{
+    struct beside *beside = data;
+    pthread_mutex_lock(&beside->node->lock);
+    CHECK(frame->kind == CN_FRAME_BODY_ASK || frame->kind == CN_FRAME_BODY_ANSWER);
+    beside->frames++;
+    beside->from = disk;
+    memcpy(beside->text, frame->body, frame->size < 31 ? frame->size : 31);
+    pthread_cond_broadcast(&beside->node->changed);
+    pthread_mutex_unlock(&beside->node->lock);
+}
+
+static void beside_link(void *data, uint64_t disk, bool up)
+{
+    struct beside *beside = data;
+    (void)disk;
+    pthread_mutex_lock(&beside->node->lock);
+    beside->links += up ? 1u : -1u;
+    pthread_cond_broadcast(&beside->node->changed);
+    pthread_mutex_unlock(&beside->node->lock);
+}
+
+/* More than a link's queue holds waits for room, in order, and all of it comes. */
+TEST(host, carries_frames_of_any_thread_and_tells_the_map)
+{
+    static struct beside besides[2];
+    static struct cn_host_beside hands[2];
+    static uint8_t large[CN_FRAME_BODY_MAX - 8];
+    uint64_t linked[CN_CLUSTER_NODES_MAX];
+    struct cn_host_view view;
+    begin();
+    struct node *opened[2];
+    for (unsigned i = 0; i < 2; i++) {
+        struct cn_host_config config = {.allow_flaws = CN_ENGINE_NO_STANDBY,
+                                        .times = {.settle_ms = 300, .replace_ms = 500}};
+        hands[i] = (struct cn_host_beside){&besides[i], beside_frame, beside_link};
+        besides[i] = (struct beside){.node = &nodes[i]};
+        config.beside = &hands[i];
+        opened[i] = node_open_with(i, &config);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        WAIT(opened[i], besides[i].links == 1);
+    CHECK_INT(1, cn_host_linked(opened[0]->host, linked));
+    CHECK_INT(2, linked[0]);
+    CHECK(!cn_host_send(opened[0]->host, 77, CN_FRAME_BODY_ASK, "x", 1, NULL, 0));
+    CHECK(cn_host_send(opened[0]->host, 2, CN_FRAME_BODY_ASK, "hel", 3, "lo", 2));
+    WAIT(opened[1], besides[1].frames == 1);
+    CHECK_STR("hello", besides[1].text);
+    CHECK_INT(1, besides[1].from);
+    for (unsigned i = 0; i < 40; i++)
+        CHECK(cn_host_send(opened[0]->host, 2, CN_FRAME_BODY_ANSWER, &i, sizeof(i), large,
+                           sizeof(large)));
+    WAIT(opened[1], besides[1].frames == 41);
+    CHECK_INT(39, besides[1].text[0]);
+    for (unsigned i = 0; i < SHARDS; i++) /* a copy is of something */
+        for (unsigned tries = 0;; tries++) {
+            struct cn_host_owner owner = cn_host_owner(opened[0]->host, i);
+            CHECK(tries < 20000);
+            usleep(1000);
+            if (!owner.disk)
+                continue;
+            struct node *node = opened[owner.disk - 1];
+            pthread_mutex_lock(&node->lock);
+            bool open = node->served[i] && node->stores[i].open;
+            pthread_mutex_unlock(&node->lock);
+            if (!open)
+                continue;
+            append(node, i);
+            break;
+        }
+    for (unsigned tries = 0; !cn_host_view(opened[0]->host, 0, &view) || view.count < 2; tries++) {
+        CHECK(tries < 20000);
+        usleep(1000);
+    }
+    CHECK(view.owner == 1 || view.owner == 2);
+    CHECK(view.good[0] && view.good[1] && view.epoch > 0);
+    CHECK(!cn_host_view(opened[0]->host, SHARDS, &view));
+    node_close(opened[1]);
+    WAIT(opened[0], besides[0].links == 0);
+    CHECK(!cn_host_send(opened[0]->host, 2, CN_FRAME_BODY_ASK, "x", 1, NULL, 0));
+    node_close(opened[0]);
     end();
 }
 

@@ -280,3 +280,179 @@ TEST(blob, one_of_the_first_version_reads_back)
     cn_blobs_close(blobs);
     simdisk_free(sim);
 }
+
+/* --- by shard, and with others ---------------------------------------------------------------- */
+
+struct others {
+    struct cn_blobs *theirs; /* the disk of another */
+    int spread_rc;
+    unsigned spreads, damaged, reads, removed;
+};
+
+static int others_spread(void *data, const struct cn_blob_id *id, struct cn_err *err)
+{
+    struct others *others = data;
+    (void)id;
+    others->spreads++;
+    return others->spread_rc ? cn_err_set(err, others->spread_rc, "nobody") : 0;
+}
+
+static int others_find(void *data, const struct cn_blob_id *id, uint64_t *disk, uint64_t *size,
+                       struct cn_err *err)
+{
+    struct others *others = data;
+    struct cn_blob_reader *reader;
+    int rc = cn_blob_open(others->theirs, id, &reader, err);
+    if (rc < 0)
+        return rc;
+    *disk = 5;
+    *size = cn_blob_size(reader);
+    cn_blob_close(reader);
+    return 0;
+}
+
+static int others_read(void *data, const struct cn_blob_id *id, uint64_t disk, void *bytes,
+                       size_t size, uint64_t offset, struct cn_err *err)
+{
+    struct others *others = data;
+    struct cn_blob_reader *reader;
+    CHECK_INT(5, disk);
+    others->reads++;
+    int rc = cn_blob_open(others->theirs, id, &reader, err);
+    if (rc < 0)
+        return rc;
+    int64_t got = cn_blob_read(reader, bytes, size, offset, err);
+    cn_blob_close(reader);
+    return got == (int64_t)size ? 0 : CN_ECORRUPT;
+}
+
+static void others_damaged(void *data, const struct cn_blob_id *id)
+{
+    (void)id;
+    ((struct others *)data)->damaged++;
+}
+
+static int others_remove(void *data, const struct cn_blob_id *id, struct cn_err *err)
+{
+    (void)id;
+    (void)err;
+    ((struct others *)data)->removed++;
+    return 0;
+}
+
+static void put_as(struct cn_blobs *blobs, const struct cn_blob_id *id, const void *bytes,
+                   size_t size, int want)
+{
+    struct cn_blob_writer *writer;
+    struct cn_blob_id written;
+    CHECK_INT(0, cn_blob_create_as(blobs, id, &writer, NULL));
+    CHECK_INT(0, cn_blob_write(writer, bytes, size, NULL));
+    CHECK_INT(want, cn_blob_finish(writer, &written, NULL));
+}
+
+TEST(blob_by_shard, is_listed_by_its_shard_in_pages)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_blobs *blobs;
+    struct cn_blob_id ids[50], page[7], last = {{0}}, id;
+    CHECK_INT(0, cn_blobs_open_by_shard(simdisk_disk(sim), "blobs", &blobs, NULL));
+    for (unsigned i = 0; i < 50; i++) {
+        cn_blob_id_draw(&ids[i]);
+        cn_blob_id_place(&ids[i], 0x01020304 + i, i % 2 ? 1000 : 3);
+        CHECK_INT(i % 2 ? 1000 : 3, cn_blob_id_shard(&ids[i]));
+        CHECK_INT(0x01020304 + i, cn_blob_id_namespace(&ids[i]));
+        put_as(blobs, &ids[i], "body", 4, 0);
+        CHECK(cn_blob_is_here(blobs, &ids[i]));
+    }
+    CHECK_INT(50, blob_count(blobs));
+    unsigned found = 0;
+    for (int64_t count;
+         (count = cn_blobs_list(blobs, 1000, found ? &last : NULL, page, 7, NULL)) > 0;) {
+        for (int64_t i = 0; i < count; i++, found++) {
+            CHECK_INT(1000, cn_blob_id_shard(&page[i]));
+            CHECK(memcmp(&page[i], &last, sizeof(last)) > 0);
+            last = page[i];
+        }
+    }
+    CHECK_INT(25, found);
+    CHECK_INT(0, cn_blobs_list(blobs, 5, NULL, page, 7, NULL));
+    id = ids[0];
+    CHECK_INT(0, cn_blob_delete(blobs, &id, NULL));
+    CHECK(!cn_blob_is_here(blobs, &id));
+    CHECK_INT(49, blob_count(blobs));
+    cn_blobs_close(blobs);
+    simdisk_free(sim);
+}
+
+TEST(blob_among, reads_what_is_missing_or_damaged_here_from_others)
+{
+    static uint8_t body[200000], back[200000];
+    struct simdisk *sim = simdisk_new(), *other = simdisk_new();
+    struct cn_blobs *local, *among;
+    struct others others = {0};
+    struct cn_blob_peers peers = {&others,     others_spread,  others_find,
+                                  others_read, others_damaged, others_remove};
+    struct cn_blob_id id;
+    struct cn_blob_reader *reader;
+    struct cn_err err;
+    for (size_t i = 0; i < sizeof(body); i++)
+        body[i] = (uint8_t)(i * 31 >> 3);
+    CHECK_INT(0, cn_blobs_open_by_shard(simdisk_disk(sim), "blobs", &local, NULL));
+    CHECK_INT(0, cn_blobs_open_by_shard(simdisk_disk(other), "blobs", &others.theirs, NULL));
+    among = cn_blobs_among(local, &peers);
+    CHECK_INT(cn_blobs_opening(local), cn_blobs_opening(among));
+
+    /* Missing here. */
+    cn_blob_id_draw(&id);
+    cn_blob_id_place(&id, 1, 2);
+    CHECK_INT(CN_ENOTFOUND, cn_blob_open(among, &id, &reader, &err));
+    put_as(others.theirs, &id, body, sizeof(body), 0);
+    CHECK_INT(0, cn_blob_open(among, &id, &reader, &err));
+    CHECK_INT(sizeof(body), cn_blob_size(reader));
+    CHECK_INT(-EAGAIN, cn_blob_read_now(reader, back, 100, 0, &err));
+    CHECK_INT(100, cn_blob_read(reader, back, 500, sizeof(body) - 100, &err));
+    CHECK_INT(0, memcmp(back, body + sizeof(body) - 100, 100));
+    CHECK_INT(0, cn_blob_read(reader, back, 500, sizeof(body), &err));
+    cn_blob_close(reader);
+    CHECK_INT(0, others.damaged);
+
+    /* Damaged here, in the middle: what is before it is read here. */
+    put_as(among, &id, body, sizeof(body), 0);
+    CHECK_INT(1, others.spreads);
+    char path[100], hex[33];
+    for (unsigned i = 0; i < 16; i++)
+        snprintf(hex + 2 * i, 3, "%02x", id.bytes[i]);
+    snprintf(path, sizeof(path), "blobs/2/%.2s/%s", hex, hex);
+    struct cn_disk_file *file;
+    CHECK_INT(0, cn_disk_open(simdisk_disk(sim), path, 0, &file));
+    CHECK_INT(0, cn_disk_write_all(file, "\xff\xfe", 2, 150000));
+    cn_disk_close(file);
+    others.reads = 0;
+    CHECK_INT(0, cn_blob_open(among, &id, &reader, &err));
+    CHECK_INT(65536, cn_blob_read(reader, back, 65536, 0, &err));
+    CHECK_INT(0, others.reads);
+    CHECK_INT(-EAGAIN, cn_blob_read_now(reader, back, sizeof(back), 0, &err));
+    CHECK_INT(sizeof(body), cn_blob_read(reader, back, sizeof(back), 0, &err));
+    CHECK_INT(0, memcmp(back, body, sizeof(body)));
+    CHECK_INT(1, others.damaged);
+    CHECK(others.reads > 0);
+    cn_blob_close(reader);
+
+    /* Nobody else has it: the damage is told. */
+    CHECK_INT(0, cn_blob_delete(others.theirs, &id, &err));
+    CHECK_INT(0, cn_blob_open(among, &id, &reader, &err));
+    CHECK_INT(CN_ECORRUPT, cn_blob_read(reader, back, sizeof(back), 0, &err));
+    cn_blob_close(reader);
+    CHECK_INT(0, cn_blob_delete(among, &id, &err));
+    CHECK_INT(1, others.removed);
+
+    /* One that could not be spread is none. */
+    others.spread_rc = CN_EOVERLOADED;
+    cn_blob_id_draw(&id);
+    put_as(among, &id, body, 10, CN_EOVERLOADED);
+    cn_blobs_close(among);
+    cn_blobs_close(local);
+    cn_blobs_close(others.theirs);
+    simdisk_free(sim);
+    simdisk_free(other);
+}

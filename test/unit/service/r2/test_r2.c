@@ -44,8 +44,20 @@ static struct cn_r2_call *new_call(enum cn_r2_op op, const char *key)
     return call;
 }
 
-/* Puts a blob under the key; false: a condition did not hold. */
-static bool put(const char *key, const struct cn_blob_id *blob, size_t size, const char *match)
+static void note(enum cn_r2_op op, const struct cn_blob_id *blob)
+{
+    struct cn_r2_call *call = cn_r2_call_new(rig.ns, op);
+    call->body.segments = CN_NEW(struct cn_r2_segment);
+    call->body.segments->blob = *blob;
+    call->body.count = 1;
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.envelope.err.code);
+    cn_service_call_free(&call->base);
+}
+
+/* Puts a blob under the key; false: a condition did not hold. `want`: the error. */
+static bool put_noted(const char *key, const struct cn_blob_id *blob, size_t size,
+                      const char *match, int want)
 {
     struct cn_r2_call *call = new_call(CN_R2_PUT, key);
     call->body.segments = CN_NEW(struct cn_r2_segment);
@@ -55,10 +67,17 @@ static bool put(const char *key, const struct cn_blob_id *blob, size_t size, con
     call->etag = cn_strdup("e");
     call->only_if.match = match ? cn_strdup(match) : NULL;
     service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.envelope.err.code);
+    CHECK_INT(want, call->base.call.envelope.err.code);
     bool held = !call->failed;
     cn_service_call_free(&call->base);
     return held;
+}
+
+/* The same of one that the index has not been told of yet. */
+static bool put(const char *key, const struct cn_blob_id *blob, size_t size, const char *match)
+{
+    note(CN_R2_ANNOUNCE, blob);
+    return put_noted(key, blob, size, match, 0);
 }
 
 static void check_body(const char *key, const char *want)
@@ -155,17 +174,6 @@ TEST(r2, garbage_is_remembered_over_a_restart)
 
 /* --- what a crash leaves behind (R3), uploads that nobody ends (R4) -------------------------- */
 
-static void note(enum cn_r2_op op, const struct cn_blob_id *blob)
-{
-    struct cn_r2_call *call = cn_r2_call_new(rig.ns, op);
-    call->body.segments = CN_NEW(struct cn_r2_segment);
-    call->body.segments->blob = *blob;
-    call->body.count = 1;
-    service_rig_call(&rig, &call->base);
-    CHECK_INT(0, call->base.call.envelope.err.code);
-    cn_service_call_free(&call->base);
-}
-
 /* Each stage at which a process can end: the blob goes if nothing refers to it, and only then. */
 TEST(r2, bodies_that_a_crash_orphaned_are_collected)
 {
@@ -176,7 +184,7 @@ TEST(r2, bodies_that_a_crash_orphaned_are_collected)
     note(CN_R2_ANNOUNCE, &orphan);
     note(CN_R2_ANNOUNCE, &never);
     note(CN_R2_ANNOUNCE, &stored);
-    CHECK(put("k", &stored, 6, NULL));
+    CHECK(put_noted("k", &stored, 6, NULL, 0));
     service_rig_close(&rig);
 
     service_rig_open(&rig, disk, &cn_r2_class, "$r2/test");
@@ -187,7 +195,7 @@ TEST(r2, bodies_that_a_crash_orphaned_are_collected)
     service_rig_advance(&rig, 10 * CN_R2_GRACE_MS);
     CHECK(has_blob(&stored) && has_blob(&busy));
     check_body("k", "stored");
-    CHECK(put("k", &busy, 13, NULL));
+    CHECK(put_noted("k", &busy, 13, NULL, 0));
     wait_gone(&stored);
     service_rig_close(&rig);
 
@@ -195,6 +203,44 @@ TEST(r2, bodies_that_a_crash_orphaned_are_collected)
     check_body("k", "being written");
     service_rig_advance(&rig, 10 * CN_R2_GRACE_MS);
     CHECK(has_blob(&busy));
+    service_rig_close(&rig);
+    cn_disk_system_free(rig.disk);
+}
+
+static bool is_known(const struct cn_blob_id *blob)
+{
+    struct cn_r2_call *call = cn_r2_call_new(rig.ns, CN_R2_KNOWN);
+    struct cn_blob_id ids[2] = {*blob, {.bytes = "of nobody"}};
+    cn_buf_append(&call->ids, ids, sizeof(ids));
+    service_rig_call(&rig, &call->base);
+    CHECK_INT(0, call->base.call.envelope.err.code);
+    CHECK_INT(2, call->ids.size);
+    CHECK_INT(0, call->ids.data[1]);
+    bool known = call->ids.data[0];
+    cn_service_call_free(&call->base);
+    return known;
+}
+
+/* R5: of a put whose note another process has taken away nothing is referred to; and a put that was
+ * carried out is not undone by who was not told so. */
+TEST(r2, a_body_is_named_only_while_it_is_noted)
+{
+    service_rig_open(&rig, storetest_disk(), &cn_r2_class, "$r2/test");
+    struct cn_blob_id one = make_blob("one"), two = make_blob("two");
+    CHECK(!is_known(&one));
+    (void)put_noted("k", &one, 3, NULL, CN_ECLOSED);
+    check_body("k", NULL);
+    note(CN_R2_ANNOUNCE, &one);
+    CHECK(is_known(&one));
+    note(CN_R2_FORGET, &one);
+    CHECK(is_known(&one)); /* it is garbage, and there for a while */
+    (void)put_noted("k", &one, 3, NULL, CN_ECLOSED);
+    CHECK(put("k", &two, 3, NULL));
+    note(CN_R2_FORGET, &two);
+    wait_gone(&one);
+    service_rig_advance(&rig, 10 * CN_R2_GRACE_MS);
+    check_body("k", "two");
+    CHECK(!is_known(&one));
     service_rig_close(&rig);
     cn_disk_system_free(rig.disk);
 }
@@ -223,6 +269,7 @@ static char *create_upload(const char *key)
 
 static unsigned upload_part(const char *key, const char *upload, const struct cn_blob_id *blob)
 {
+    note(CN_R2_ANNOUNCE, blob);
     struct cn_r2_call *call = new_call(CN_R2_UPLOAD_PART, key);
     call->upload = cn_strdup(upload);
     call->part = 1;
@@ -278,6 +325,7 @@ TEST(r2, an_upload_goes_after_seven_days)
     service_rig_open(&rig, disk, &cn_r2_class, "$r2/test");
     rig.wall_ms = began + 7 * day - 5 * CN_R2_GRACE_MS;
     struct cn_blob_id gone = make_blob("gone");
+    note(CN_R2_ANNOUNCE, &gone);
     note(CN_R2_FORGET, &gone);
     wait_gone(&gone);
     CHECK(rig.wall_ms < began + 7 * day && has_blob(&first));
