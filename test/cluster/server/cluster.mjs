@@ -40,6 +40,9 @@ export class Ledger extends DurableObject {
   add(value) { this.ctx.storage.sql.exec("INSERT INTO entry(value) VALUES (?)", value); return this.all(); }
   ring(ms) { return this.ctx.storage.setAlarm(Date.now() + ms); }
   alarm() { this.ctx.storage.sql.exec("INSERT INTO entry(value) VALUES ('alarm')"); }
+  mark() { return this.ctx.storage.getCurrentBookmark(); }
+  markAt(ms) { return this.ctx.storage.getBookmarkForTime(ms); }
+  async back(bookmark) { await this.ctx.storage.onNextSessionRestoreBookmark(bookmark); this.ctx.abort("restored"); }
   async slow(ms) { await new Promise((resolve) => setTimeout(resolve, ms)); return "slept"; }
 }
 export default {
@@ -49,6 +52,9 @@ export default {
     if (what === "add") return Response.json(await stub.add(value));
     if (what === "all") return Response.json(await stub.all());
     if (what === "ring") return Response.json((await stub.ring(Number(value)), "set"));
+    if (what === "mark") return Response.json(await stub.mark());
+    if (what === "markAt") return Response.json(await stub.markAt(Number(value)));
+    if (what === "back") return Response.json(await stub.back(value).catch((error) => { if (error.message !== "restored") throw error; return "restored"; }));
     if (what === "slow") return Response.json(await stub.slow(Number(value)));
     if (what === "put") return Response.json((await env.KV.put(name, value), "put"));
     if (what === "get") return Response.json(await env.KV.get(name));
