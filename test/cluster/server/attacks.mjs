@@ -204,7 +204,8 @@ export class Attack {
   async #guest(fault) {
     const name = `guest${++this.#guests}`, { world } = this;
     await world.start(name);
-    await pause(fault.ms / 2);
+    const owns = async () => new RegExp(`^${name} +alive +[1-9]`, "m").test((await world.command("nodes")).stdout);
+    await until(owns, name, 15_000 + fault.ms).catch(() => {}); // if others are hurt meanwhile it gets nothing
     await this.#command("drain", name);
     await until(async () => new RegExp(`^${name} +draining +0 +0 `, "m").test((await world.command("nodes")).stdout), `${name} is empty`, 200_000);
     await world.stop(name);
