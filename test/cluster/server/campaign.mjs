@@ -190,7 +190,8 @@ async function main(base) {
   for (let i = 0; i < number("nodes"); i++) await world.start(String.fromCharCode(97 + i));
   await load.ask("/make");
   await world.whole();
-  if (!options.control) await until(() => world.isBalanced(number("nodes")), "every node owns something", 120_000);
+  // Faults are of more use when every node owns something; on a busy machine it is not waited for.
+  if (!options.control) await until(() => world.isBalanced(number("nodes")), "", given.quick ? 30_000 : 120_000).catch(() => say("some nodes own nothing yet"));
   say(`${number("nodes")} nodes serve, ${net ? "each in a network namespace" : "without network namespaces"}; seed ${seed}`);
 
   let done = 0;
