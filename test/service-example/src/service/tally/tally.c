@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/object.h"
+#include "service/wire.h"
 #include "store/database.h"
 
 /* JavaScript can say every number that a tally can have. */
@@ -83,6 +84,14 @@ struct cn_tally_call *cn_tally_call_new(struct cn_namespace *ns, enum cn_tally_o
     return call;
 }
 
+static const struct cn_wire_field asked[] = {CN_WIRE_INT(1, struct cn_tally_call, by), CN_WIRE_END};
+static const struct cn_wire_field answered[] = {CN_WIRE_INT(1, struct cn_tally_call, count),
+                                                CN_WIRE_END};
+static const struct cn_service_wire wire = {.size = sizeof(struct cn_tally_call),
+                                            .ops = 1u << CN_TALLY_GET | 1u << CN_TALLY_ADD,
+                                            .asked = asked,
+                                            .answered = answered};
+
 const struct cn_service_def cn_service_tally = {
     .name = "tally",
     .title = "Tallies",
@@ -90,6 +99,7 @@ const struct cn_service_def cn_service_tally = {
     .page = "hacking.md",
     .class_ = &tally_class,
     .operations = {"get", "add"},
+    .wire = &wire,
     .config = &cn_tally_config,
     .natives = &cn_tally_natives,
     .routes = &cn_tally_routes,
