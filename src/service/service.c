@@ -32,6 +32,18 @@ bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **clas
     return true;
 }
 
+struct cn_namespace *cn_service_namespace(struct cn_node *node, uint32_t id, const char *name)
+{
+    const struct cn_service_def *def = cn_service_of(name);
+    struct cn_namespace *ns = cn_node_namespace_find(node, id);
+    struct cn_err err;
+    if (!def || !def->class_ || !id || strlen(name) > CN_OBJECT_NAME_MAX)
+        return NULL;
+    if (!ns && cn_node_namespace_open(node, id, name, &ns, &err) < 0)
+        return NULL;
+    return cn_service_of(ns->name) == def ? ns : NULL;
+}
+
 /* --- calls ----------------------------------------------------------------------------------- */
 
 struct cn_service_call *cn_service_call_of(struct cn_envelope *envelope)

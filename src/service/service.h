@@ -53,6 +53,7 @@
 #define CN_SERVICE_SERVICE_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "object/call.h"
@@ -87,6 +88,11 @@ bool cn_service_find(const struct cn_namespace *ns, const struct cn_class **clas
 bool cn_service_owns(const char *namespace_name);
 /* The service that a namespace belongs to by its name, "$kv/ID"; NULL: none. */
 const struct cn_service_def *cn_service_of(const char *namespace_name);
+
+/* The namespace of a service that another node means by its number, which all of them share, and its
+ * name: one that this node has, or has not heard of yet. NULL: it is no service's, or this number
+ * is another service's. */
+struct cn_namespace *cn_service_namespace(struct cn_node *node, uint32_t id, const char *name);
 
 /* --- calls ----------------------------------------------------------------------------------- */
 

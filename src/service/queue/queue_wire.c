@@ -12,8 +12,6 @@
 
 /* --- the dead letter queue: the number and the name of its namespace -------------------------- */
 
-static const char prefix[] = "$queue/";
-
 static bool put_namespace(const void *field, struct cn_buf *out)
 {
     const struct cn_namespace *ns = *(struct cn_namespace *const *)field;
@@ -24,31 +22,20 @@ static bool put_namespace(const void *field, struct cn_buf *out)
     return true;
 }
 
-static bool is_queue(const char *name)
-{
-    return strncmp(name, prefix, sizeof(prefix) - 1) == 0;
-}
-
-/* One that this node knows, or has not heard of yet: numbers are those of the cluster. */
 static bool get_namespace(void *field, const uint8_t *bytes, size_t size, void *data)
 {
     const uint8_t *at = bytes, *end = bytes + size;
     struct cn_namespace *ns = NULL;
-    struct cn_node *node = data;
-    struct cn_err err;
     uint64_t id;
-    if (!node || !cn_wire_get_varint(&at, end, &id) || !id || id > UINT32_MAX ||
-        memchr(at, 0, (size_t)(end - at)) || (size_t)(end - at) > CN_OBJECT_NAME_MAX)
+    if (!data || !cn_wire_get_varint(&at, end, &id) || id > UINT32_MAX ||
+        memchr(at, 0, (size_t)(end - at)))
         return false;
     char *name = cn_strndup((const char *)at, (size_t)(end - at));
-    ns = cn_node_namespace_find(node, (uint32_t)id);
-    if (!ns && is_queue(name) && cn_node_namespace_open(node, (uint32_t)id, name, &ns, &err) < 0)
-        ns = NULL;
+    if (cn_service_of(name) == &cn_service_queue)
+        ns = cn_service_namespace(data, (uint32_t)id, name);
     cn_free(name);
-    if (!ns || !is_queue(ns->name))
-        return false;
     *(struct cn_namespace **)field = ns;
-    return true;
+    return ns != NULL;
 }
 
 static const struct cn_wire_own dead_letters = {put_namespace, get_namespace, NULL};
