@@ -33,6 +33,14 @@ int cn_control_service(struct cn_control_call *call, const char *service, const 
     uint32_t id;
     char *full = cn_sprintf("$%s/%s", service, name);
     int rc = cn_control_namespace(call, full, &id, err);
+    /* Of a cluster this node may have none of its objects; what is deployed it knows. */
+    *ns = rc == CN_ENOTFOUND && call->control->node
+              ? cn_node_namespace_named(call->control->node, full)
+              : NULL;
+    if (*ns) {
+        cn_free(full);
+        return 0;
+    }
     if (rc == CN_ENOTFOUND)
         cn_err_set(err, rc, "there is no %s %s here", service, name);
     struct cn_node *node = rc == 0 ? find_node(call, err) : NULL;
@@ -64,6 +72,18 @@ int cn_control_ask(struct cn_control_call *call, struct cn_service_call *request
     return cn_service_call_wait(request, request->call.ns->node, NULL, err);
 }
 
+/* Of a cluster this node may have none of its objects: the name of what is deployed. 1; 0: there is
+ * no such. */
+static int name_deployed(struct cn_control_call *call, uint32_t id,
+                         char name[CN_OBJECT_NAME_MAX + 1])
+{
+    struct cn_node *node = call->control->node;
+    const struct cn_namespace *ns = node ? cn_node_namespace_find(node, id) : NULL;
+    if (ns)
+        snprintf(name, CN_OBJECT_NAME_MAX + 1, "%s", ns->name);
+    return ns != NULL;
+}
+
 int cn_control_each_service(struct cn_control_call *call, const char *service, cn_control_each each,
                             void *data, struct cn_err *err)
 {
@@ -72,8 +92,11 @@ int cn_control_each_service(struct cn_control_call *call, const char *service, c
     int prefix_size = snprintf(prefix, sizeof(prefix), "$%s/", service);
     uint32_t last;
     int rc = cn_shards_namespace_last(shards, &last, err);
-    for (uint32_t id = 1; rc >= 0 && id <= last; id++) {
+    uint32_t known = call->control->node ? cn_node_namespace_last(call->control->node) : 0;
+    for (uint32_t id = 1; rc >= 0 && (id <= last || id <= known); id++) {
         rc = cn_shards_namespace_name(shards, id, name, err);
+        if (rc == 0)
+            rc = name_deployed(call, id, name);
         if (rc == 1 && strncmp(name, prefix, (size_t)prefix_size) == 0)
             rc = each(call, id, name + prefix_size, data, err);
     }

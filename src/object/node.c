@@ -184,13 +184,32 @@ static struct cn_namespace *find_named(struct cn_node *node, const char *name)
     return NULL;
 }
 
+struct cn_namespace *cn_node_namespace_named(struct cn_node *node, const char *name)
+{
+    pthread_mutex_lock(&node->lock);
+    struct cn_namespace *found = find_named(node, name);
+    pthread_mutex_unlock(&node->lock);
+    return found;
+}
+
+uint32_t cn_node_namespace_last(struct cn_node *node)
+{
+    uint32_t last = 0;
+    pthread_mutex_lock(&node->lock);
+    CN_LIST_FOREACH(&node->namespaces, link)
+    {
+        const struct cn_namespace *ns = CN_CONTAINER_OF(link, struct cn_namespace, link);
+        last = ns->id > last ? ns->id : last;
+    }
+    pthread_mutex_unlock(&node->lock);
+    return last;
+}
+
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **out,
                       struct cn_err *err)
 {
     uint32_t id;
-    pthread_mutex_lock(&node->lock);
-    *out = find_named(node, name);
-    pthread_mutex_unlock(&node->lock);
+    *out = cn_node_namespace_named(node, name);
     if (*out)
         return 0;
     int rc = cn_shards_number(node->options.shards, name, &id, err); /* may take its time */

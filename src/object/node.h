@@ -157,6 +157,10 @@ int cn_node_namespace_open(struct cn_node *node, uint32_t id, const char *name,
                            struct cn_namespace **ns, struct cn_err *err);
 /* The namespace with this number among those made so far, or NULL. */
 struct cn_namespace *cn_node_namespace_find(struct cn_node *node, uint32_t id);
+/* The same by its name. */
+struct cn_namespace *cn_node_namespace_named(struct cn_node *node, const char *name);
+/* The highest number among them; 0: there is none. */
+uint32_t cn_node_namespace_last(struct cn_node *node);
 /* How many have been made. Any thread. */
 unsigned cn_node_namespace_count(struct cn_node *node);
 
