@@ -200,6 +200,7 @@ static void on_closed(void *data, unsigned index, bool reached)
     CN_ASSERT(reached);
     lock(spot->cluster);
     spot->state = SERVED;
+    spot->open = false;
     unlock(spot->cluster);
     cn_host_shut(spot->cluster->host, index);
 }
@@ -269,6 +270,7 @@ static void reopen(struct cn_cluster *cluster, unsigned shard)
     bool closing = spot->closing, stopping = spot->stopping && !closing && rc == 0;
     spot->state = stopping ? STOPPING : rc < 0 && !closing ? FORCED : SERVED;
     spot->closing = spot->stopping = false;
+    spot->open &= !closing; /* it is closed again below */
     unlock(cluster);
     if (rc < 0)
         host_failed(cluster, &err);
