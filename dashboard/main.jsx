@@ -5,6 +5,7 @@ import { get, hasToken, setToken, whenDenied } from "./lib/api.js";
 import { reloadAll } from "./lib/load.js";
 import { go, href, useRoute } from "./lib/router.js";
 import { Button, dialog, Empty, Icon, Overlay } from "./ui/parts.jsx";
+import { Cluster } from "./views/cluster.jsx";
 import { Crons } from "./views/crons.jsx";
 import { D1 } from "./views/d1.jsx";
 import { Kv } from "./views/kv.jsx";
@@ -20,6 +21,7 @@ import { Workers } from "./views/workers.jsx";
 // With g and its key one gets to each.
 const views = [
   { id: "overview", key: "h", title: "Overview", view: Overview },
+  { id: "cluster", key: "n", title: "Cluster", view: Cluster, only: "cluster" },
   { id: "workers", key: "w", title: "Workers", view: Workers },
   { id: "versions", key: "v", title: "Versions", view: Versions },
   { id: "logs", key: "l", title: "Logs", view: Logs },
@@ -139,8 +141,18 @@ function Logo() {
   );
 }
 
-function Sidebar({ current, open, onClose, onLeave }) {
-  const groups = [...new Set(views.map(({ group }) => group))];
+/** Whether the server is a node of a cluster: what is `only` for one is shown then. */
+function useCluster(known) {
+  const [is, setIs] = useState(false);
+  useEffect(() => {
+    if (known) get("/api/cluster").then(({ member }) => setIs(member), (error) => setIs(error.status >= 500)); // its engine may be away
+  }, [known]);
+  return is;
+}
+
+function Sidebar({ current, open, cluster, onClose, onLeave }) {
+  const shown = views.filter(({ only }) => !only || cluster);
+  const groups = [...new Set(shown.map(({ group }) => group))];
   return (
     <aside class={open ? "open" : ""} onClick={(event) => event.target.closest("a") && onClose()}>
       <Logo />
@@ -148,7 +160,7 @@ function Sidebar({ current, open, onClose, onLeave }) {
         {groups.map((group) => (
           <div key={group}>
             {group && <h2>{group}</h2>}
-            {views.filter((view) => view.group === group).map(({ id, title, key }) => (
+            {shown.filter((view) => view.group === group).map(({ id, title, key }) => (
               <a key={id} href={href([id])} aria-current={current === id ? "page" : undefined} title={`g ${key}`}><Icon name={id} />{title}</a>
             ))}
           </div>
@@ -167,6 +179,7 @@ function App() {
   const route = useRoute();
   const [known, setKnown] = useState(hasToken);
   const [menu, setMenu] = useState(false);
+  const cluster = useCluster(known);
   const leave = () => { setToken(null); setKnown(false); };
   useEffect(() => { whenDenied(leave); onToken = () => setKnown(true); }, []);
   if (!known) return <><Login onDone={() => setKnown(true)} /><Overlay /></>;
@@ -179,7 +192,7 @@ function App() {
         <button type="button" aria-label="Menu" onClick={() => setMenu(!menu)}><Icon name={menu ? "close" : "menu"} /></button>
         <Logo />
       </div>
-      <Sidebar current={view?.id} open={menu} onClose={() => setMenu(false)} onLeave={leave} />
+      <Sidebar current={view?.id} open={menu} cluster={cluster} onClose={() => setMenu(false)} onLeave={leave} />
       {menu && <div class="shade" onClick={() => setMenu(false)} />}
       <main>{View ? <View key={id} route={route} /> : <Empty title="There is no such view" />}</main>
       <Overlay />

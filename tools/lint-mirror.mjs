@@ -121,6 +121,7 @@ const GLUE = {
   "cli/cmd_cluster.c": ["arguments, a call, what is printed", "cluster/server/nodes.test.mjs"],
   "cluster/engine_pg_depot.c": ["SQL: what it decides is seen with nodes that die", "cluster/server/deploy.test.mjs"],
   "cluster/lookout.c": ["a link and its hints", "cluster/server/deploy.test.mjs"],
+  "cluster/overview.c": ["SQL for people", "cluster/server/nodes.test.mjs"],
   "server/fleet.c": ["several nodes and their engine", "cluster/server/deploy.test.mjs"],
   "server/shelf.c": ["files to the engine and back", "cluster/server/deploy.test.mjs"],
   "server/cluster_report.c": ["a list of numbers", "cluster/server/watched.test.mjs"],

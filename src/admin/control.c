@@ -27,8 +27,20 @@
 #define TURN_WAIT_US 5000000 /* for other calls on the same object */
 
 /* Those of services are in their folders. */
+static int get_cluster(struct cn_control_call *call, struct cn_err *err)
+{
+    const struct cn_control *control = call->control;
+    int rc = 0;
+    if (control->cluster)
+        rc = control->cluster(control->cluster_data, &call->scratch, err);
+    else
+        cn_buf_append_str(&call->scratch, "{\"member\":false}");
+    return rc < 0 ? rc : cn_control_answer(call, &call->scratch);
+}
+
 static const struct cn_control_route own_routes[] = {
     {"GET", {"api", "workers"}, cn_control_workers, CN_ROUTE_BARE},
+    {"GET", {"api", "cluster"}, get_cluster, CN_ROUTE_BARE},
     {"GET", {"api", "namespaces"}, cn_control_namespaces, 0},
     {"GET", {"api", "objects"}, cn_control_list, 0},
     {"GET", {"api", "objects", "*", "*"}, cn_control_inspect, 0},

@@ -48,6 +48,9 @@ struct cn_control {
     /* Deploys again and waits until that is over; NULL: nothing serves. */
     int (*deploy)(void *data, struct cn_err *err);
     void *deploy_data; /* of these two */
+    /* What is known of the cluster that this server is a node of, as JSON. NULL: it is none. */
+    int (*cluster)(void *data, struct cn_buf *json, struct cn_err *err);
+    void *cluster_data;
     /* Routes of a room above (deploy/): a table like those of handler.h, or NULL. Calls that go to
      * /client/v4 are looked at by `check` before their route's function runs. */
     const struct cn_control_route *more;

@@ -17,12 +17,13 @@
 #include "cluster/book.h"
 #include "cluster/engine.h"
 #include "cluster/engine_pg.h"
+#include "cluster/overview.h"
 
 enum { MOVE_S = 20 };
 
 struct options {
     const char *url, *shards, *replicas;
-    bool off, allow_async;
+    bool off, allow_async, json;
 };
 
 struct run {
@@ -32,17 +33,32 @@ struct run {
     struct cn_buf text;
 };
 
+/* Whoever looks wants to see an engine that has flaws, too. */
+static struct cn_book book_of(const struct run *run)
+{
+    return (struct cn_book){.conninfo = run->options->url,
+                            .node = "operator",
+                            .existing = true,
+                            .allow_flaws = CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC |
+                                           CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES};
+}
+
 /* 1: there is a text, in run->text. */
 static int ask(struct run *run, const char *sql, const char *const *values, size_t count,
                struct cn_err *err)
 {
-    struct cn_book book = {.conninfo = run->options->url,
-                           .node = "operator",
-                           .existing = true,
-                           .allow_flaws = CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC |
-                                          CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES};
+    struct cn_book book = book_of(run);
     cn_buf_clear(&run->text);
     return cn_book_ask(&book, sql, values, count, &run->text, err);
+}
+
+static int print_json(struct run *run, enum cn_overview_part part, struct cn_err *err)
+{
+    struct cn_book book = book_of(run);
+    int rc = cn_overview(&book, part, &run->text, err);
+    if (rc == 0)
+        printf("%s\n", cn_buf_text(&run->text));
+    return rc;
 }
 
 static int read_count(const char *name, const char *text, unsigned max, unsigned *count,
@@ -114,6 +130,8 @@ static void print_rows(struct run *run, const char *heading, size_t columns)
 
 static int run_status(struct run *run, struct cn_err *err)
 {
+    if (run->options->json)
+        return print_json(run, CN_OVERVIEW_STATUS, err);
     int rc = ask(
         run,
         "SELECT 'cluster' || E'\\t' || c.id || E'\\n' || 'shards' || E'\\t' || c.shards || E'\\n' "
@@ -126,8 +144,31 @@ static int run_status(struct run *run, struct cn_err *err)
         "(SELECT count(*) FROM cairn.session x WHERE x.live AND x.disk = ANY (s.disks)) < "
         "c.replicas) || E'\\n' || 'log in the engine' || E'\\t' || (SELECT "
         "pg_size_pretty(sum(pg_total_relation_size(format('cairn.log_%s', i)::regclass))) FROM "
-        "generate_series(0, 3) i) || E'\\n' || 'version of the map' || E'\\t' || c.version FROM "
-        "cairn.cluster c",
+        "generate_series(0, 3) i) || E'\\n' || 'version of the map' || E'\\t' || c.version || "
+        "E'\\n' "
+        "|| 'shards that are copied or moved' || E'\\t' || (SELECT count(*) FROM cairn.shard s "
+        "WHERE cardinality(s.disks) > c.replicas) || E'\\n' || 'primary of the engine' || E'\\t' "
+        "|| "
+        "coalesce(host(inet_server_addr()) || ':' || inet_server_port(), 'a local socket') || ', "
+        "PostgreSQL ' || current_setting('server_version') || E'\\n' || 'its standbys' || E'\\t' "
+        "|| "
+        "coalesce((SELECT string_agg(concat_ws(' ', r.application_name, r.state, r.sync_state, "
+        "pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), r.flush_lsn)) || ' behind'), ', ' "
+        "ORDER BY r.application_name) FROM pg_stat_replication r), 'NONE: writes wait') || E'\\n' "
+        "|| "
+        "'what it may lose' || E'\\t' || CASE WHEN current_setting('synchronous_standby_names') "
+        "= '' OR current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') OR "
+        "current_setting('fsync') <> 'on' OR current_setting('full_page_writes') <> 'on' THEN "
+        "'WHAT IT HAS ACKNOWLEDGED: ' || concat_ws(', ', 'synchronous_standby_names = ' || "
+        "quote_literal(current_setting('synchronous_standby_names')), 'synchronous_commit = ' || "
+        "current_setting('synchronous_commit'), 'fsync = ' || current_setting('fsync'), "
+        "'full_page_writes = ' || current_setting('full_page_writes')) ELSE 'nothing' END || "
+        "E'\\n' || 'deployments' || E'\\t' || coalesce((SELECT 'version ' || p.version || CASE "
+        "WHEN "
+        "p.holder <> '' THEN ', ' || cairn.node_of(p.disk) || ' deploys' || CASE WHEN p.offered IS "
+        "NOT NULL THEN ': ' || cairn.depot_asked(p.change, p.disk) ELSE '' END ELSE '' END || "
+        "coalesce(', not served yet by ' || cairn.depot_behind(p.version, 0), '') FROM cairn.depot "
+        "p), 'none') FROM cairn.cluster c",
         NULL, 0, err);
     if (rc == 1)
         print_rows(run, "", 2);
@@ -136,24 +177,31 @@ static int run_status(struct run *run, struct cn_err *err)
 
 static int run_nodes(struct run *run, struct cn_err *err)
 {
-    int rc =
-        ask(run,
-            "SELECT string_agg(concat_ws(E'\\t', d.node, CASE WHEN EXISTS (SELECT 1 FROM "
-            "cairn.session x "
-            "WHERE x.live AND x.disk = d.id) THEN CASE WHEN d.draining THEN 'draining' ELSE "
-            "'alive' END "
-            "ELSE 'away' END, (SELECT count(*) FROM cairn.shard s JOIN cairn.session x ON x.id = "
-            "s.owner "
-            "AND x.live AND x.disk = d.id), (SELECT count(*) FROM cairn.shard s WHERE d.id = ANY "
-            "(s.disks)), d.address, to_hex(d.id)), E'\\n' ORDER BY d.node, d.id) FROM cairn.disk d",
-            NULL, 0, err);
+    if (run->options->json)
+        return print_json(run, CN_OVERVIEW_NODES, err);
+    int rc = ask(
+        run,
+        "SELECT string_agg(concat_ws(E'\\t', d.node, CASE WHEN EXISTS (SELECT 1 FROM "
+        "cairn.session x "
+        "WHERE x.live AND x.disk = d.id) THEN CASE WHEN d.draining THEN 'draining' ELSE "
+        "'alive' END "
+        "ELSE 'away' END, (SELECT count(*) FROM cairn.shard s JOIN cairn.session x ON x.id = "
+        "s.owner "
+        "AND x.live AND x.disk = d.id), (SELECT count(*) FROM cairn.shard s WHERE d.id = ANY "
+        "(s.disks)), d.address, to_hex(d.id), coalesce((SELECT x.beat::text FROM cairn.session x "
+        "WHERE x.live AND x.disk = d.id LIMIT 1), '-'), coalesce((SELECT f.version::text FROM "
+        "cairn.follower f WHERE f.disk = d.id), '-')), E'\\n' ORDER BY d.node, d.id) FROM "
+        "cairn.disk d",
+        NULL, 0, err);
     if (rc >= 0)
-        print_rows(run, "NODE\tSTATE\tOWNS\tREPLICAS\tADDRESS\tDISK\n", 6);
+        print_rows(run, "NODE\tSTATE\tOWNS\tREPLICAS\tADDRESS\tDISK\tBEAT\tDEPLOYED\n", 8);
     return rc;
 }
 
 static int run_shards(struct run *run, struct cn_err *err)
 {
+    if (run->options->json)
+        return print_json(run, CN_OVERVIEW_SHARDS, err);
     int rc = ask(
         run,
         "SELECT string_agg(concat_ws(E'\\t', s.id, coalesce((SELECT d.node FROM cairn.session x "
@@ -163,10 +211,14 @@ static int run_shards(struct run *run, struct cn_err *err)
         "WHERE "
         "x.live AND x.disk = d.id) THEN '' ELSE ' (away)' END, ', ' ORDER BY d.node) FROM "
         "cairn.disk "
-        "d WHERE d.id = ANY (s.disks)), '-')), E'\\n' ORDER BY s.id) FROM cairn.shard s",
+        "d WHERE d.id = ANY (s.disks)), '-'), coalesce((SELECT string_agg((greatest((SELECT "
+        "max(l.upto) FROM cairn.log l WHERE l.shard = s.id), (SELECT max(k) FROM "
+        "unnest(s.checkpoints) k)) - u.checkpoint)::text, ', ' ORDER BY d.node) FROM "
+        "unnest(s.disks, s.checkpoints) AS u(disk, checkpoint) JOIN cairn.disk d ON d.id = "
+        "u.disk), '-')), E'\\n' ORDER BY s.id) FROM cairn.shard s",
         NULL, 0, err);
     if (rc == 1)
-        print_rows(run, "SHARD\tOWNER\tEPOCH\tTRIM\tREPLICAS\n", 5);
+        print_rows(run, "SHARD\tOWNER\tEPOCH\tTRIM\tREPLICAS\tBEHIND\n", 6);
     return rc;
 }
 
@@ -287,6 +339,7 @@ static int run(const struct cn_args *args)
 static const struct cn_option flags[] = {
     {"cluster", 0, "URL", "CAIRN_CLUSTER", "the cluster's PostgreSQL: postgresql://...", AT(url),
      0},
+    {"json", 0, NULL, NULL, "status, nodes, shards: as JSON", AT(json), 0},
     {"off", 0, NULL, NULL, "drain: the node takes shards again", AT(off), 0},
     {"shards", 0, "N", NULL, "init: into how many parts objects are divided, for ever (256)",
      AT(shards), 0},

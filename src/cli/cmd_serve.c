@@ -83,7 +83,7 @@ static const struct cn_option flags[] = {
     {"cluster", 0, "URL", "CAIRN_CLUSTER",
      "be a node of the cluster in this PostgreSQL (postgresql://...): docs/cluster.md", AT(cluster),
      0},
-    {"node", 0, "NAME", "CAIRN_NODE", "its name, which no other node has", AT(node), 0},
+    {"node", 0, "NAME", "CAIRN_NODE_NAME", "its name, which no other node has", AT(node), 0},
     {"peer", 0, "HOST:PORT", "CAIRN_PEER", "where the other nodes reach it", AT(peer), 0},
     {"allow-async", 0, NULL, "CAIRN_ALLOW_ASYNC",
      "serve on a PostgreSQL that may lose what was acknowledged", AT(allow_async), 0},

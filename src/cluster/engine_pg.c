@@ -357,6 +357,7 @@ static bool ask(struct link *link, enum link_state state, const char *sql)
 static const char asking[] =
     "SET client_min_messages = warning; SET statement_timeout = 0; SET lock_timeout = 0; "
     "SET idle_in_transaction_session_timeout = 0; SET search_path = pg_catalog; "
+    "SET jit = off; " /* compiling a question for people takes seconds, and no other gains by it */
     "SET default_transaction_isolation = 'read committed'; LISTEN cairn; "
     /* Else an APPEND of few rows is planned each time: a list of unknown length is taken for ten
      * rows, and a plan for the one that is there seems worth the planning. That is 85 us. */

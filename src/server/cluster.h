@@ -61,6 +61,7 @@
 
 struct cn_blobs;
 struct cn_book;
+struct cn_buf;
 struct cn_call;
 struct cn_cluster;
 struct cn_disk;
@@ -120,6 +121,8 @@ uint64_t cn_cluster_disk_id(const struct cn_cluster *cluster);
 bool cn_cluster_is_away(struct cn_cluster *cluster, int rc, struct cn_err *err);
 /* The version of the table of classes that was fetched last; on the deploying thread. */
 uint64_t cn_cluster_ledger_version(const struct cn_cluster *cluster);
+/* For struct cn_control.cluster: what the engine knows, and how this node sees itself. */
+int cn_cluster_overview(void *cluster, struct cn_buf *json, struct cn_err *err);
 /* For deployments: server/deploy_classes.h. */
 const struct cn_ledger *cn_cluster_ledger(struct cn_cluster *cluster);
 /* Refuses a call that has come to the wrong node (N4). On its lane. */

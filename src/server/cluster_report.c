@@ -2,11 +2,16 @@
 /* server/cluster_report.c - what a node tells those who watch it: readiness and metrics. See
  * cluster.h. */
 #include <stdio.h>
+#include <string.h>
 
 #include "admin/metrics.h"
 #include "base/assert.h"
+#include "base/buf.h"
 #include "base/counter.h"
+#include "base/err.h"
+#include "cluster/book.h"
 #include "cluster/host.h"
+#include "cluster/overview.h"
 #include "object/shard.h"
 #include "server/cluster.h"
 #include "store/log.h"
@@ -125,4 +130,28 @@ void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink)
     cn_metrics_sample(sink, "direction", "in", status.copies_in);
     cn_metrics_sample(sink, "direction", "out", status.copies_out);
     tell_append(sink, cn_host_append_us(host));
+}
+
+/* --- for people ------------------------------------------------------------------------------ */
+
+int cn_cluster_overview(void *cluster, struct cn_buf *json, struct cn_err *err)
+{
+    struct cn_host_status status;
+    struct cn_book book = *cn_cluster_book(cluster);
+    book.allow_flaws = ~0u; /* whoever looks wants to see them */
+    book.timeout_ms = 3000;
+    int rc = cn_overview_all(&book, json, err);
+    if (rc < 0)
+        return rc;
+    cn_host_status(cn_cluster_host(cluster), &status);
+    cn_buf_append_str(json, ",\"self\":{\"node\":");
+    cn_buf_append_json(json, book.node, strlen(book.node));
+    cn_buf_printf(json,
+                  ",\"state\":\"%s\",\"lease\":%s,\"serving\":%u,\"following\":%u,\"coming\":%u,"
+                  "\"leaving\":%u,\"engine\":",
+                  state_names[status.state], status.lease ? "true" : "false", status.serving,
+                  status.following, status.coming, status.leaving);
+    cn_buf_append_json(json, status.engine, strlen(status.engine));
+    cn_buf_append_str(json, "}}");
+    return 0;
 }

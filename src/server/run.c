@@ -383,6 +383,10 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
                                                   .is_good = cn_v4_is_good,
                                                   .pause = cn_v4_pause,
                                                   .more_data = &settings->v4};
+    if (settings->data.cluster) {
+        settings->admin.control.cluster = cn_cluster_overview;
+        settings->admin.control.cluster_data = settings->data.cluster;
+    }
     settings->admin.find_token = cn_v4_find_token;
     if (settings->data.cluster) {
         settings->admin.unready = cn_cluster_unready;
