@@ -4,7 +4,7 @@
 // BENCH_ONLY=cluster-commit,cluster-writes,cluster-idle,cluster-load,cluster-many chooses parts, BENCH_SECONDS and BENCH_REPEATS how long;
 // BENCH_LOAD the seconds of the load (20), BENCH_OBJECTS how many objects are made (100,000).
 import { execFile } from "node:child_process";
-import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
 import { Postgres, absent, until } from "../cluster/server/postgres.mjs";
@@ -46,8 +46,9 @@ function row(name, value, { beside = "", goal = "", holds } = {}) {
 const cleanups = [];
 const scope = { after: (cleanup) => cleanups.push(cleanup) };
 
-const config = path.join(here, "workers/wrangler.cluster.jsonc");
-scope.after(() => rmSync(config, { force: true }));
+const project = tempDir("project"), config = path.join(project, "wrangler.jsonc");
+scope.after(() => rmSync(project, { recursive: true, force: true }));
+for (const name of ["objects.js", "cluster.js"]) copyFileSync(path.join(here, "workers", name), path.join(project, name));
 
 /** The project; `cluster`: its shards and replicas, which a single server has not. */
 function configure(cluster) {
