@@ -183,7 +183,8 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     uint32_t kind = cn_js_to_uint32(ctx, cn_js_arg(2));
     if (!cn_call_kind_sendable(kind))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "localCall: bad arguments");
-    if (instance->state != CN_INSTANCE_CURRENT)
+    if (instance->state != CN_INSTANCE_CURRENT ||
+        (lane->object_lane.remote && !cn_object_lane_serves(&lane->object_lane, &target->key)))
         return JSValueMakeNumber(ctx, LOCAL_ELSEWHERE);
     if (cn_call_at_depth(lane))
         return JSValueMakeNumber(ctx, LOCAL_TOO_DEEP);

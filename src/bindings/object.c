@@ -20,6 +20,7 @@
 #include "object/alarm.h"
 #include "object/call.h"
 #include "object/id.h"
+#include "object/lent.h"
 #include "service/service.h"
 #include "worker/dispatch.h"
 #include "worker/instance.h"
@@ -282,8 +283,10 @@ static JSValueRef native_object_address(CN_JS_NATIVE_ARGS)
 static JSValueRef native_worker_address(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = instance_of(ctx);
-    char text[64];
-    snprintf(text, sizeof(text), "w%u:%u", instance->lane->options.index, instance->serial);
+    struct cn_node *node = instance->lane->options.node;
+    char text[64 + CN_NODE_MARK_SIZE];
+    snprintf(text, sizeof(text), "w%u:%u%s", instance->lane->options.index, instance->serial,
+             node ? cn_node_mark(node) : "");
     return cn_js_text_z(ctx, text);
 }
 
@@ -300,41 +303,37 @@ static struct cn_lane *lane_at(struct cn_lane *lane, unsigned index)
 static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
 {
     struct cn_lane *lane = instance_of(ctx)->lane;
-    char address[128], hex[CN_OBJECT_HEX_SIZE + 1];
     uint8_t *bytes;
     size_t size;
-    unsigned number, serial;
     struct cn_buf *text = &lane->scratch;
     cn_buf_clear(text);
     cn_js_append_utf8(ctx, cn_js_arg(0), text);
-    snprintf(address, sizeof(address), "%s", cn_buf_text(text));
+    struct cn_lent_address address = cn_lent_parse(lane->options.node, cn_buf_text(text));
     if (!cn_js_bytes(ctx, cn_js_arg(2), &bytes, &size))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "targetCall: bad arguments");
     if (cn_call_too_large(ctx, exception, size))
         return JSValueMakeUndefined(ctx);
-    struct cn_lane *to;
-    if (sscanf(address, "w%u:%u", &number, &serial) == 2 && (to = lane_at(lane, number))) {
+    struct cn_lane *to = address.disk ? lane : lane_at(lane, address.lane);
+    if (address.kind == CN_LENT_WORKER && to) {
         struct cn_dispatch *dispatch = cn_dispatch_new(lane, to);
-        dispatch->serial = serial;
+        dispatch->serial = address.serial;
+        dispatch->disk = address.disk;
+        dispatch->life = address.life;
+        dispatch->lane = address.lane;
         dispatch->handler = "target";
         dispatch->method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
         cn_dispatch_from_js(ctx, dispatch, bytes, size, cn_js_arg(3));
         return JSValueMakeUndefined(ctx);
     }
+    if (address.kind != CN_LENT_OBJECT)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "the stub has no valid address");
     struct cn_jscall *jscall = cn_jscall_new();
     struct cn_call *call = &jscall->message.call;
     call->kind = CN_CALL_OTHER;
+    call->ns = address.ns;
+    call->key = address.key;
     jscall->message.method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
-    if (sscanf(address, "o%u:%64s", &number, hex) == 2 &&
-        cn_id_from_hex(hex, strlen(hex), call->key.id) &&
-        (call->ns = cn_call_namespace(lane, number)) &&
-        cn_id_valid(&call->ns->keys, call->key.id)) {
-        call->key.namespace_id = number;
-        send_call(ctx, jscall, bytes, size, cn_js_arg(3));
-    } else {
-        cn_jscall_free(jscall);
-        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "the stub has no valid address");
-    }
+    send_call(ctx, jscall, bytes, size, cn_js_arg(3));
     return JSValueMakeUndefined(ctx);
 }
 

@@ -123,6 +123,8 @@ int cn_compiled_call_lent(cairn_object *self, const struct cn_compiled_lent_call
     sent->method = method;
     sent->letter = (struct cn_lent_letter){.lane = to.lane,
                                            .serial = to.serial,
+                                           .disk = to.disk,
+                                           .life = to.life,
                                            .method = method,
                                            .bytes = call->bytes,
                                            .size = call->size,
@@ -198,6 +200,8 @@ void cn_compiled_note_lent(cairn_object *self, const char *method, const char *a
     }
     note->letter = (struct cn_lent_letter){.lane = to.lane,
                                            .serial = to.serial,
+                                           .disk = to.disk,
+                                           .life = to.life,
                                            .method = method,
                                            .bytes = bytes,
                                            .size = size,

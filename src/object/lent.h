@@ -2,9 +2,10 @@
 /* object/lent.h - calls to what somebody has lent or exported: a function, a target, a stream.
  *
  * Whoever has exported something is known by an address, a text: "o<namespace>:<id>" is an object,
- * "w<lane>:<serial>" an instance of a worker on a lane. To an object goes a call of the kind
- * CN_CALL_OTHER (object/message.h). To a worker the lane sends it (worker/lent.c), by this letter,
- * for classes that know nothing of workers.
+ * "w<lane>:<serial>" an instance of a worker on a lane; on a node of a cluster with
+ * "@<disk>.<life>" (in hexadecimal) behind it: that life of that node, and no other, has it. To an
+ * object goes a call of the kind CN_CALL_OTHER (object/message.h). To a worker the lane sends it
+ * (worker/lent.c), by this letter, for classes that know nothing of workers.
  *
  * E1  For a letter that was sent, `done` runs once, on the sender's lane, outside of turns; instead
  *     of it, once, `dropped`, as P2 of object/envelope.h has it.
@@ -24,8 +25,9 @@
 struct cn_lent_letter {
     unsigned lane;
     uint32_t serial;
-    const char *method; /* borrowed: copied when it is sent */
-    uint8_t *bytes;     /* owned: taken when it is sent */
+    uint64_t disk, life; /* of another node; 0: this one */
+    const char *method;  /* borrowed: copied when it is sent */
+    uint8_t *bytes;      /* owned: taken when it is sent */
     size_t size;
     struct cn_origin origin;
     /* `envelope` has the error, if it failed; `result` is borrowed, of `size` bytes, or NULL. */
@@ -43,9 +45,11 @@ struct cn_lent_address {
     struct cn_object_key key; /* and its key */
     unsigned lane;            /* of a worker */
     uint32_t serial;
+    uint64_t disk, life; /* of another node's; 0: of this one */
 };
 
 struct cn_node;
+/* `node` NULL: there are no objects. */
 struct cn_lent_address cn_lent_parse(struct cn_node *node, const char *text);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "object/node.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -17,6 +19,7 @@ struct cn_node {
     atomic_uint namespace_count;   /* of them; grows only */
     char **old_names;              /* owned, and each of them: of namespaces renamed meanwhile */
     size_t old_name_count;
+    char mark[CN_NODE_MARK_SIZE];
 };
 
 struct cn_node *cn_node_new(const struct cn_node_options *options)
@@ -29,6 +32,9 @@ struct cn_node *cn_node_new(const struct cn_node_options *options)
     node->lanes = cn_alloc_zero(options->lane_count * sizeof(*node->lanes));
     pthread_mutex_init(&node->lock, NULL);
     cn_list_init(&node->namespaces);
+    if (options->disk)
+        snprintf(node->mark, sizeof(node->mark), "@%" PRIx64 ".%" PRIx64, options->disk,
+                 options->life);
     return node;
 }
 
@@ -57,6 +63,11 @@ struct cn_shards *cn_node_shards(struct cn_node *node)
 struct cn_clock *cn_node_clock(struct cn_node *node)
 {
     return node->options.clock;
+}
+
+const char *cn_node_mark(const struct cn_node *node)
+{
+    return node->mark;
 }
 
 void *cn_node_data(struct cn_node *node)

@@ -38,6 +38,7 @@ struct cn_node;
 struct cn_alarm_queue;
 struct cn_database_pool;
 struct cn_lent_letter;
+struct cn_remote_lane;
 struct cn_ws_end;
 
 struct cn_namespace {
@@ -71,6 +72,7 @@ struct cn_node_options {
      * this lane, now or later. NULL, or false: it fails as CN_FAULT_RETRYABLE. Alarms and events of
      * WebSockets are not asked about. */
     bool (*elsewhere)(struct cn_object_lane *lane, struct cn_call *call);
+    uint64_t disk, life; /* of a node of a cluster, for addresses; 0: a single one */
 };
 
 /* A write by code that did not run for the object (O5). */
@@ -141,6 +143,7 @@ struct cn_object_lane {
      */
     bool (*send_lent)(struct cn_object_lane *lane, struct cn_lent_letter *letter,
                       struct cn_object *gate);
+    struct cn_remote_lane *remote; /* its way to other nodes (remote/); NULL: a single node */
 };
 
 struct cn_node *cn_node_new(const struct cn_node_options *options);
@@ -148,6 +151,9 @@ void cn_node_free(struct cn_node *node); /* after every lane has stopped */
 struct cn_shards *cn_node_shards(struct cn_node *node);
 struct cn_clock *cn_node_clock(struct cn_node *node);
 void *cn_node_data(struct cn_node *node);
+/* Behind addresses that are of this life of this node: "@<disk>.<life>"; "" of a single node. */
+const char *cn_node_mark(const struct cn_node *node);
+#define CN_NODE_MARK_SIZE 36
 
 /* Finds or makes a namespace; durable when it returns. */
 int cn_node_namespace(struct cn_node *node, const char *name, struct cn_namespace **ns,

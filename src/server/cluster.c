@@ -29,6 +29,9 @@
 #include "object/call.h"
 #include "object/node.h"
 #include "object/shard.h"
+#include "remote/far.h"
+#include "remote/remote.h"
+#include "remote/target.h"
 #include "server/address.h"
 #include "server/classes.h"
 #include "server/deploy_classes.h"
@@ -36,6 +39,7 @@
 #include "service/def.h"
 #include "service/service.h"
 #include "store/blob.h"
+#include "worker/remote.h"
 
 enum {
     STOP_MS = 5000,   /* N5 */
@@ -79,6 +83,9 @@ struct cn_cluster {
     struct cn_cluster_disk disk;
     struct cn_host *host;
     struct cn_shards *shards;
+    struct cn_remote *remote; /* from JOINED on */
+    struct cn_lane_remote lanes;
+    unsigned lane_count, call_wait_ms;
     struct cn_engine_pg_info info;
     struct cn_host_front front;
     struct cn_host_beside beside;
@@ -542,8 +549,22 @@ uint64_t cn_cluster_ledger_version(const struct cn_cluster *cluster)
 
 /* --- N4 -------------------------------------------------------------------------------------- */
 
-void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call)
+static struct cn_remote_owner remote_owner(void *data, unsigned shard)
 {
+    struct cn_host_owner owner = cn_host_owner(((struct cn_cluster *)data)->host, shard);
+    return (struct cn_remote_owner){owner.disk, owner.here};
+}
+
+static bool remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1])
+{
+    _Static_assert(CN_ENGINE_PG_ADDRESS_MAX <= CN_LINK_ADDRESS_MAX, "an address fits");
+    return cn_host_address(((struct cn_cluster *)data)->host, disk, address);
+}
+
+/* It has waited for an owner for as long as it may. */
+static void remote_give_up(void *data, struct cn_call *call)
+{
+    struct cn_cluster *cluster = data;
     unsigned shard = cn_shard_index(&call->key, cluster->info.shard_count);
     struct cn_host_owner owner = cn_host_owner(cluster->host, shard);
     char text[CN_ERR_TEXT_MAX], name[CN_ENGINE_PG_NODE_MAX + 1];
@@ -553,7 +574,49 @@ void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call)
         snprintf(text, sizeof(text), CN_SHARD_AWAY " (" CN_SHARD_OWNER "%s %s)", name, address);
     else
         snprintf(text, sizeof(text), CN_SHARD_AWAY);
-    cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, text);
+    cn_call_turn_away(call, CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_ECLOSED, text);
+}
+
+static int open_remote(struct cn_cluster *cluster, struct cn_err *err)
+{
+    struct cn_remote_options options = {.disk = cluster->disk.id,
+                                        .life = cluster->disk.life,
+                                        .lane_count = cluster->lane_count,
+                                        .wait_ms = cluster->call_wait_ms,
+                                        .data = cluster,
+                                        .owner = remote_owner,
+                                        .address = remote_address,
+                                        .give_up = remote_give_up};
+    memcpy(options.cluster, cluster->info.cluster, sizeof(options.cluster));
+    memcpy(options.key, cluster->info.secret, sizeof(options.key));
+    return cn_remote_new(&options, &cluster->remote, err);
+}
+
+static void lane_opens(void *data, struct cn_object_lane *objects)
+{
+    cn_remote_lane_open(((struct cn_cluster *)data)->remote, objects);
+    cn_far_open(objects->data);
+}
+
+const struct cn_lane_remote *cn_cluster_remote(struct cn_cluster *cluster)
+{
+    return &cluster->lanes;
+}
+
+void cn_cluster_mark(const struct cn_cluster *cluster, uint64_t *disk, uint64_t *life)
+{
+    *disk = cluster->disk.id;
+    *life = cluster->disk.life;
+}
+
+static void host_pipe(void *data, struct cn_stream_moved *moved, const uint8_t *body, size_t size)
+{
+    cn_remote_pipe(((struct cn_cluster *)data)->remote, moved, body, size);
+}
+
+static void host_silent(void *data, uint64_t disk)
+{
+    cn_remote_silent(((struct cn_cluster *)data)->remote, disk);
 }
 
 /* --- bodies ---------------------------------------------------------------------------------- */
@@ -671,7 +734,9 @@ static int host_joined(void *data, struct cn_host *host, const struct cn_engine_
     cluster->info = *info;
     cluster->book.cluster = cluster->info.cluster;
     cluster->shards = cn_shards_new(&options);
-    int rc = open_bodies(cluster, info, err);
+    int rc = open_remote(cluster, err);
+    if (rc == 0)
+        rc = open_bodies(cluster, info, err);
     if (rc == 0)
         rc = cn_cluster_disk_join(&cluster->disk, host, info, err);
     if (rc < 0)
@@ -804,7 +869,9 @@ static int open_host(struct cn_cluster *cluster, const struct cn_cluster_options
                                     .data = cluster,
                                     .joined = host_joined,
                                     .failed = host_failed,
-                                    .left = host_left};
+                                    .left = host_left,
+                                    .pipe = host_pipe,
+                                    .silent = host_silent};
     int rc = cn_address_parse(options->peer, &peer_host, &port, err);
     if (rc < 0)
         return rc;
@@ -849,6 +916,10 @@ static struct cn_cluster *make(const struct cn_cluster_options *options)
     pthread_mutex_init(&cluster->lock, NULL);
     cluster->url = cn_strdup(options->url);
     cluster->node = cn_strdup(options->node);
+    cluster->lane_count = options->lane_count ? options->lane_count : 1;
+    cluster->call_wait_ms = options->call_wait_ms;
+    cluster->lanes = (struct cn_lane_remote){cluster, lane_opens, cn_remote_lane_close,
+                                             cn_remote_lane_free, cn_target_send};
     cluster->witness = options->witness;
     cluster->book = (struct cn_book){.conninfo = cluster->url,
                                      .node = cluster->node,
@@ -955,6 +1026,7 @@ void cn_cluster_free(struct cn_cluster *cluster)
         cn_host_free(cluster->host);
     cn_bodies_free(cluster->bodies);
     cn_blobs_close(cluster->blobs);
+    cn_remote_free(cluster->remote);
     if (cluster->disk.replicas)
         cn_cluster_disk_close(&cluster->disk);
     for (size_t i = 0; i < cluster->name_count; i++)

@@ -30,8 +30,9 @@
  * N3  The secret that ids of objects are made with comes from the cluster's, the numbers of
  *     namespaces and the table of classes from the book. What a node has of them in its directory
  *     is a copy (classes.json).
- * N4  An object's call is answered by the owner of its shard, or refused as retryable with the
- *     owner's name and address. It is never answered from a copy, and never waits for an owner.
+ * N4  An object's call is answered by the owner of its shard, whichever node it came to
+ *     (remote/remote.h), or, if there is none in time, refused as retryable with the name and
+ *     address of the owner that is known. It is never answered from a copy.
  * N5  A move waits for what runs in its shard for STOP_MS. What runs longer fails as retryable: its
  *     shard is closed in the place of being stopped, and opened again if the move does not happen.
  * N6  Leaving: lanes have ended, so nothing runs; shards are handed over, the session ends, stores
@@ -62,11 +63,11 @@
 struct cn_blobs;
 struct cn_book;
 struct cn_buf;
-struct cn_call;
 struct cn_cluster;
 struct cn_disk;
 struct cn_err;
 struct cn_host;
+struct cn_lane_remote;
 struct cn_ledger;
 struct cn_metrics_sink;
 struct cn_node;
@@ -82,7 +83,9 @@ struct cn_cluster_options {
     unsigned replicas;    /* the same; 0: 2 */
     bool verified;        /* every answer waits until the engine has said that it may leave (C5) */
     bool allow_async;     /* the engine may lose what it has acknowledged */
-    struct cn_disk *disk; /* borrowed until it is freed: the data directory */
+    unsigned lane_count;
+    unsigned call_wait_ms;      /* of calls whose object has no owner; 0: 5000 */
+    struct cn_disk *disk;       /* borrowed until it is freed: the data directory */
     struct cn_witness *witness; /* the same; NULL: there is none */
     int64_t history_ms;         /* 0: the default */
     uint64_t history_bytes;
@@ -125,12 +128,14 @@ uint64_t cn_cluster_ledger_version(const struct cn_cluster *cluster);
 int cn_cluster_overview(void *cluster, struct cn_buf *json, struct cn_err *err);
 /* For deployments: server/deploy_classes.h. */
 const struct cn_ledger *cn_cluster_ledger(struct cn_cluster *cluster);
-/* Refuses a call that has come to the wrong node (N4). On its lane. */
-void cn_cluster_turn_away(struct cn_cluster *cluster, struct cn_call *call);
 /* For the admin listener (server/cluster_report.c): why a load balancer should pass this node by,
  * NULL: it serves; and what is counted. Any thread, `cluster` is a struct cn_cluster. */
 const char *cn_cluster_unready(void *cluster, char *text, size_t size);
 void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink);
+/* For lanes: their way to other nodes. */
+const struct cn_lane_remote *cn_cluster_remote(struct cn_cluster *cluster);
+/* Which disk it is, and which life of it (cn_node_options). */
+void cn_cluster_mark(const struct cn_cluster *cluster, uint64_t *disk, uint64_t *life);
 /* Whether it has failed; then *err says why. */
 bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err);
 

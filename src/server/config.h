@@ -154,6 +154,7 @@ struct cn_config_server {
         const char *url, *node, *peer; /* NULL: not given */
         const char *reads;             /* NULL: by lease */
         int64_t shards, replicas;      /* of a cluster that is made; 0: the default */
+        int64_t call_wait_ms;          /* 0: the default */
         bool allow_async;
     } cluster; /* server/cluster.h; url NULL: none */
     struct {

@@ -170,7 +170,7 @@ SCHEMA(kept, struct kept,
 struct analytics { int64_t days; };
 SCHEMA(analytics, struct analytics,
     INT(analytics, days, 1, 36500));
-struct cluster { const char *url, *node, *peer, *reads; int64_t shards, replicas; bool allow_async; };
+struct cluster { const char *url, *node, *peer, *reads; int64_t shards, replicas, call_wait_ms; bool allow_async; };
 SCHEMA(cluster, struct cluster,
     STRING(cluster, url),
     STRING(cluster, node),
@@ -178,6 +178,7 @@ SCHEMA(cluster, struct cluster,
     STRING(cluster, reads),
     INT(cluster, shards, 1, 1024),
     INT(cluster, replicas, 1, 4),
+    INT(cluster, call_wait_ms, 1, 600000),
     BOOL(cluster, allow_async));
 struct otlp {
     const char *endpoint;

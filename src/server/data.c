@@ -10,9 +10,9 @@
 #include "base/assert.h"
 #include "base/disk.h"
 #include "base/mem.h"
-#include "object/call.h"
 #include "object/node.h"
 #include "object/secret.h"
+#include "remote/remote.h"
 #include "server/cluster.h"
 #include "service/kv/kvcache.h"
 #include "service/pool.h"
@@ -44,14 +44,6 @@ static void on_shard_closed(void *data, unsigned index)
 {
     (void)index;
     cn_kvcache_outdate(((struct cn_services *)data)->kv_cache);
-}
-
-/* N4 */
-static bool call_elsewhere(struct cn_object_lane *lane, struct cn_call *call)
-{
-    struct cn_services *services = cn_node_data(lane->node);
-    cn_cluster_turn_away(CN_CONTAINER_OF(services, struct cn_data, services)->cluster, call);
-    return true;
 }
 
 int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err)
@@ -92,6 +84,7 @@ static int open_cluster(struct cn_data *data, const struct cn_data_options *opti
     cluster.disk = data->disk;
     cluster.history_ms = options->history_ms;
     cluster.history_bytes = options->history_bytes;
+    cluster.lane_count = options->lane_count;
     int rc = cn_cluster_open(&cluster, &data->cluster, err);
     if (rc < 0)
         return rc;
@@ -137,9 +130,11 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
         .new_objects_per_minute = options->new_objects_per_minute,
         .idle_ms = options->object_idle_ms,
         .idle_long_ms = options->object_idle_ms * 7,
-        .elsewhere = data->cluster ? call_elsewhere : NULL,
+        .elsewhere = data->cluster ? cn_remote_elsewhere : NULL,
     };
     memcpy(node.secret, secret, sizeof(secret));
+    if (data->cluster)
+        cn_cluster_mark(data->cluster, &node.disk, &node.life);
     data->node = cn_node_new(&node);
     if (data->cluster)
         cn_cluster_serve(data->cluster, data->node);

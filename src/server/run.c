@@ -204,6 +204,7 @@ static int choose_cluster(const struct cn_run_options *asked, const struct cn_co
         .peer = asked->peer ? asked->peer : server->cluster.peer,
         .shard_count = (unsigned)server->cluster.shards,
         .replicas = (unsigned)server->cluster.replicas,
+        .call_wait_ms = (unsigned)server->cluster.call_wait_ms,
         .allow_async = asked->allow_async || server->cluster.allow_async,
     };
     const char *reads = server->cluster.reads;
@@ -474,6 +475,8 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     options->server.listen_fds = settings->listen_fds;
     options->server.wall_ms = development ? DEV_WALL_MS : 0;
     options->server.node = settings->data.node;
+    if (settings->data.cluster)
+        options->server.remote = cn_cluster_remote(settings->data.cluster);
     options->admin = &settings->admin;
     options->server.show_errors = development;
     options->load = load;

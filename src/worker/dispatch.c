@@ -165,6 +165,10 @@ static void arrive(struct cn_envelope *envelope)
 {
     struct cn_dispatch *dispatch = dispatch_of(envelope);
     struct cn_lane *lane = envelope->to.desk->data;
+    if (dispatch->disk) {
+        lane->options.remote->dispatch(&lane->object_lane, dispatch);
+        return;
+    }
     struct cn_instance *instance = find_instance(lane, dispatch);
     if (!instance || !takes(instance, dispatch)) {
         refuse(dispatch, CN_FAULT_RETRYABLE, CN_ECLOSED,

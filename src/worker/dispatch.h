@@ -38,6 +38,8 @@ struct cn_dispatch {
     struct cn_envelope envelope;
     /* For whom: the instance with this serial, or, if it is 0, the script's current one. */
     uint32_t serial;
+    uint64_t disk, life; /* of another node that has it, on its `lane`; 0: it is here */
+    unsigned lane;
     char *script;        /* owned; NULL with a serial */
     char *version;       /* owned; of the script that sends to itself (R4); else NULL */
     const char *handler; /* "fetch", "rpc", "target", "queue", ...; static */

@@ -624,6 +624,8 @@ static int lane_open(struct cn_lane *lane)
         lane->object_lane.host = &lane->host;
         lane->host.objects = &lane->object_lane;
         lane->object_lane.send_lent = cn_lent_send;
+        if (lane->options.remote)
+            lane->options.remote->open(lane->options.remote->data, &lane->object_lane);
     }
     struct cn_http_server_options http = {
         .limits = lane->options.limits,
@@ -663,6 +665,8 @@ static void lane_main(void *arg)
     uv_run(&lane->loop, UV_RUN_DEFAULT);
     if (lane->options.background)
         lane->options.background->free(&lane->background);
+    if (lane->object_lane.remote)
+        lane->options.remote->free(&lane->object_lane);
     CN_ASSERT(cn_list_empty(&lane->instances));
     cn_handles_fini(&lane->objects);
     cn_handles_fini(&lane->calls);
@@ -784,6 +788,8 @@ static void on_http_closed(void *data)
     struct cn_lane *lane = data;
     lane->http = NULL;
     uv_timer_stop(&lane->house);
+    if (lane->object_lane.remote)
+        lane->options.remote->close(&lane->object_lane);
     if (lane->options.node)
         cn_object_lane_stop(&lane->object_lane, on_objects_stopped);
     else

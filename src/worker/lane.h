@@ -47,6 +47,7 @@
 #include "worker/jsclass.h"
 #include "worker/jstarget.h"
 #include "worker/metrics.h"
+#include "worker/remote.h"
 #include "worker/script.h"
 
 struct cn_instance;
@@ -60,6 +61,7 @@ struct cn_taps;
 struct cn_trace_exporter;
 struct cn_trust;
 
+struct cn_dispatch;
 struct cn_profile;
 struct cn_guest;
 
@@ -79,6 +81,7 @@ struct cn_lane_options {
     bool show_errors; /* dev: error pages with the stack instead of a reference */
     const struct cn_guest *guest;
     const struct cn_background_operations *background; /* NULL: none */
+    const struct cn_lane_remote *remote;               /* NULL: a single node */
     bool commits; /* the first lane, whose start commits a deployment (script.h) */
     bool trial;
     /* Results of cn_lane_deploy() and cn_lane_drain(), on the lane. */

@@ -30,11 +30,15 @@ static struct cn_lane *lane_at(struct cn_lane *lane, unsigned index)
 bool cn_lent_send(struct cn_object_lane *objects, struct cn_lent_letter *letter,
                   struct cn_object *gate)
 {
-    struct cn_lane *lane = objects->data, *to = lane_at(lane, letter->lane);
+    struct cn_lane *lane = objects->data;
+    struct cn_lane *to = letter->disk ? lane : lane_at(lane, letter->lane);
     if (!to || !letter->serial)
         return false;
     struct cn_dispatch *dispatch = cn_dispatch_new(lane, to);
     dispatch->serial = letter->serial;
+    dispatch->disk = letter->disk;
+    dispatch->life = letter->life;
+    dispatch->lane = letter->lane;
     dispatch->handler = "target";
     dispatch->method = cn_strdup(letter->method);
     dispatch->bytes = letter->bytes;

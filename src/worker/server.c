@@ -196,6 +196,7 @@ static struct cn_lane_options lane_options(struct cn_server *server, unsigned in
         .show_errors = options->show_errors,
         .guest = options->guest,
         .background = options->background,
+        .remote = options->remote,
         .commits = index == 0, /* S1 */
         .on_deployed = on_lane_deployed,
         .on_drained = on_lane_drained,
@@ -293,6 +294,7 @@ static bool start_trial(struct cn_server *server)
     options.exporter = NULL;
     options.taps = NULL;
     options.background = NULL;
+    options.remote = NULL;
     options.trial = true;
     struct cn_lane *trial = CN_NEW(struct cn_lane);
     if (cn_lane_start(trial, &options, &err) < 0) {

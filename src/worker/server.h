@@ -20,6 +20,7 @@
 #include "worker/script.h"
 
 struct cn_background_operations;
+struct cn_lane_remote;
 struct cn_egress;
 struct cn_guest;
 struct cn_lane_metrics;
@@ -53,6 +54,7 @@ struct cn_server_options {
     bool show_errors;
     const struct cn_guest *guest;
     const struct cn_background_operations *background; /* NULL: none */
+    const struct cn_lane_remote *remote;               /* NULL: a single node */
     /* Once for each cn_server_deploy(): every lane runs it, or (with `err`) none took it. */
     void (*on_deployed)(struct cn_server *server, const struct cn_err *err);
     void (*on_drained)(struct cn_server *server);

@@ -296,8 +296,8 @@ static void flush(struct trunk *trunk)
         ask_here(trunk, bytes);
         return;
     }
-    carrier->ask(carrier->data, trunk->lane, trunk->disk, trunk->to, bytes.data, bytes.size,
-                 on_answer, trunk);
+    struct cn_ws_asking asking = {trunk->disk, trunk->to, bytes.data, bytes.size, on_answer, trunk};
+    carrier->ask(carrier->data, trunk->lane, &asking);
 }
 
 static void post(struct cn_ws_far *far, struct letter letter)

@@ -50,18 +50,25 @@ struct cn_ws_site {
     uint64_t handle;
 };
 
+/* A question to lane `to` of a node. */
+struct cn_ws_asking {
+    uint64_t disk;
+    unsigned to;
+    uint8_t *bytes; /* taken over (cn_free()) */
+    size_t size;
+    /* Called once, later, by the loop: `answer` is what cn_ws_far_asked() has said there, borrowed;
+     * NULL: it has failed. */
+    void (*done)(struct cn_lane *lane, void *asked, const uint8_t *answer, size_t size);
+    void *asked;
+};
+
 /* The way to other nodes, given to a lane by who ties it to them. */
 struct cn_ws_carrier {
     uint64_t disk, life; /* of this process */
     unsigned keep_ms;    /* F2 */
     void *data;
-    /* Asks lane `to` of a node; takes `bytes` over (cn_free()). Questions of one lane to another
-     * arrive in the order in which they are asked. `done` is called once, later, by the loop:
-     * `answer` is what cn_ws_far_asked() has said there, borrowed; NULL: it has failed. */
-    void (*ask)(void *data, struct cn_lane *lane, uint64_t disk, unsigned to, uint8_t *bytes,
-                size_t size,
-                void (*done)(struct cn_lane *lane, void *asked, const uint8_t *answer, size_t size),
-                void *asked);
+    /* Questions of one lane to another arrive in the order in which they are asked. */
+    void (*ask)(void *data, struct cn_lane *lane, const struct cn_ws_asking *asking);
 };
 
 /* A new end here whose other side is at `site`, on another node. NULL: there are too many. */

@@ -49,6 +49,7 @@ export default {
   async fetch(request, env) {
     const [, what, name, value] = new URL(request.url).pathname.split("/");
     const stub = env.LEDGER.getByName(name ?? "");
+    if (what === "id") return Response.json(String(env.LEDGER.idFromName(name)));
     if (what === "add") return Response.json(await stub.add(value));
     if (what === "all") return Response.json(await stub.all());
     if (what === "ring") return Response.json((await stub.ring(Number(value)), "set"));
@@ -67,7 +68,7 @@ export default {
     return new Response("?", { status: 404 });
   },
   async queue(batch, env) {
-    for (const message of batch.messages) console.log("delivered " + message.body + "."); // objects of other nodes cannot be called
+    for (const message of batch.messages) console.log("delivered " + message.body + ".");
   },
 };
 `,
@@ -114,14 +115,14 @@ export class Wire {
 }
 
 export class Cluster {
-  static async make(t, { options = "", standby = true, args = [] } = {}) {
+  static async make(t, { options = "", standby = true, args = [], project = files } = {}) {
     const cluster = new Cluster();
     cluster.t = t;
     cluster.base = tempDir();
     cluster.args = args;
     cluster.project = path.join(cluster.base, "project");
     mkdirSync(cluster.project);
-    for (const [name, text] of Object.entries(files)) writeFileSync(path.join(cluster.project, name), text);
+    for (const [name, text] of Object.entries(project)) writeFileSync(path.join(cluster.project, name), text);
     cluster.engines = [await Postgres.make(t, standby ? "*" : "")];
     if (standby) cluster.engines.push(await Postgres.copy(t, cluster.engines[0]));
     cluster.primary = 0;
@@ -200,6 +201,13 @@ export class Cluster {
     const sql = `SELECT count(*) FROM cairn.shard s WHERE (SELECT count(*) FROM cairn.session x WHERE x.live AND x.disk = ANY (s.disks)) >= ${replicas}
       AND EXISTS (SELECT 1 FROM cairn.session x WHERE x.live AND x.id = s.owner)`;
     return until(async () => (await this.engine.tryAsk(sql)) === "16", "every shard has an owner and its replicas", 120_000);
+  }
+
+  /** The node that owns the object of this name, by the engine. */
+  async owner(name) {
+    const { value: id } = await this.ask(`/id/${name}`);
+    const shard = Buffer.from(id, "hex").readBigUInt64LE(16) % 16n;
+    return this.engine.ask(`SELECT d.node FROM cairn.shard s JOIN cairn.session x ON x.id = s.owner JOIN cairn.disk d ON d.id = x.disk WHERE s.id = ${shard}`);
   }
 
   /** One try at one node: {status, value, owner}; status 0: there was no answer. */

@@ -39,16 +39,14 @@ static struct question questions[64];
 static unsigned question_count, carried_count;
 static pthread_mutex_t questions_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void ask(void *data, struct cn_lane *lane, uint64_t disk, unsigned to, uint8_t *bytes,
-                size_t size,
-                void (*done)(struct cn_lane *lane, void *asked, const uint8_t *answer, size_t size),
-                void *asked)
+static void ask(void *data, struct cn_lane *lane, const struct cn_ws_asking *asking)
 {
     (void)data;
     pthread_mutex_lock(&questions_lock);
-    CHECK(disk == to + 1 && question_count < 64);
+    CHECK(asking->disk == asking->to + 1 && question_count < 64);
     questions[question_count++] =
-        (struct question){lane->options.index, to, bytes, size, done, asked, {0}, false};
+        (struct question){lane->options.index, asking->to,    asking->bytes, asking->size,
+                          asking->done,        asking->asked, {0},           false};
     pthread_mutex_unlock(&questions_lock);
 }
 

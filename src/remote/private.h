@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote/private.h - what the parts of remote/ tell each other: remote.c has the node and its
+ * lanes, way.c calls that go out, served.c those that come in, target.c calls to what workers have
+ * lent, far.c WebSockets. */
+#ifndef CN_REMOTE_PRIVATE_H
+#define CN_REMOTE_PRIVATE_H
+#include <pthread.h>
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "object/shard.h"
+#include "remote/remote.h"
+#include "worker/ws_far.h"
+
+struct cn_question;
+struct cn_reply;
+
+/* A shard that others have, on one lane. */
+struct cn_way {
+    struct cn_remote_lane *lane;
+    unsigned shard;
+    struct cn_list link; /* of lane->blocked, while something is held */
+    struct cn_list held; /* of struct cn_way_call, oldest first */
+    struct cn_list sent; /* the same, not answered */
+    uint32_t turn;       /* O3; from 1 */
+    uint64_t disk;       /* that a call was sent to last */
+    size_t others;       /* calls in `sent` that went to another one: O4 */
+    bool pass;           /* O4: the next call is let in */
+    uint64_t hint;       /* O5: a disk that is asked next; 0: none */
+    uint64_t hinted_ms;  /* when there was one last */
+    /* O4: what the lane asked of the shard before we did. */
+    bool (*may_take)(void *data, unsigned index);
+    void *may_take_data;
+    bool gated;
+};
+
+struct cn_remote_lane {
+    struct cn_remote *remote;
+    struct cn_object_lane *objects;
+    struct cn_pipes *pipes; /* NULL: closed */
+    struct cn_way *ways;    /* owned; by shard */
+    struct cn_list blocked; /* of struct cn_way */
+    uv_timer_t timer;       /* runs while something is held */
+    uint64_t last_number;   /* of a call */
+    size_t held_count, held_bytes;
+    uint64_t refusals, given_up;
+    struct cn_lane *worker;       /* the lane around it; NULL: it has objects alone */
+    struct cn_ws_carrier carrier; /* for it */
+    struct cn_map askers;         /* number of a pipe -> uint32_t[]: O3, by shard */
+};
+
+struct cn_remote {
+    struct cn_remote_options options;
+    struct cn_tls_context *tls;
+    struct cn_pipe_budget budget;
+    pthread_mutex_t lock;          /* guards what follows */
+    struct cn_remote_lane **lanes; /* owned array; NULL: not open */
+};
+
+/* remote.c: a hook of the pipes */
+bool cn_remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1]);
+
+/* way.c */
+void cn_ways_open(struct cn_remote_lane *lane);
+void cn_ways_close(struct cn_remote_lane *lane);
+void cn_ways_check(struct cn_remote_lane *lane); /* by the timer */
+
+/* served.c: a hook of the pipes */
+void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t ticket, uint8_t *bytes,
+                     size_t size);
+void cn_served_gone(void *data, const struct cn_pipe_asker *asker);
+/* Answers, with `body` taken over; with less if there is no room for it. */
+void cn_served_reply(struct cn_remote_lane *lane, uint64_t ticket, const struct cn_reply *reply,
+                     uint8_t *body, size_t size);
+
+/* target.c: a question of the type TARGET. */
+void cn_target_asked(struct cn_remote_lane *lane, uint64_t ticket, struct cn_question *question,
+                     const uint8_t *body, size_t size);
+
+/* far.c: a question of the type SOCKETS; and a node that is silent. */
+void cn_far_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker, uint64_t ticket,
+                  const struct cn_question *question, const uint8_t *body, size_t size);
+void cn_far_break(struct cn_remote_lane *lane, uint64_t disk);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "remote/question.h"
+
+#include <assert.h>
+
+#include "base/err.h"
+#include "base/wire.h"
+#include "object/call.h"
+
+enum { SIZE_BYTES = 4, FAULTS_ALL = 15 };
+
+/* Q1: their numbers are on the wire. */
+static_assert(CN_CALL_FETCH == 0 && CN_CALL_RPC == 1 && CN_CALL_OTHER == 3, "kinds of calls");
+static_assert(CN_FAULT_REMOTE == 1 && CN_FAULT_RETRYABLE == 2 && CN_FAULT_OVERLOADED == 4 &&
+                  CN_FAULT_RESET == 8,
+              "kinds of faults");
+
+static const struct cn_wire_field origin_fields[] = {
+    CN_WIRE_UINT(1, struct cn_origin, request, UINT64_MAX),
+    CN_WIRE_UINT(2, struct cn_origin, trace[0], UINT64_MAX),
+    CN_WIRE_UINT(3, struct cn_origin, trace[1], UINT64_MAX),
+    CN_WIRE_UINT(4, struct cn_origin, span, UINT64_MAX),
+    CN_WIRE_UINT(5, struct cn_origin, depth, UINT32_MAX),
+    CN_WIRE_BOOL(6, struct cn_origin, unsampled),
+    CN_WIRE_END};
+
+static const struct cn_wire_field question_fields[] = {
+    CN_WIRE_UINT(1, struct cn_question, type, CN_QUESTION_SOCKETS),
+    CN_WIRE_UINT(2, struct cn_question, kind, CN_CALL_OTHER),
+    CN_WIRE_UINT(3, struct cn_question, namespace_id, UINT32_MAX),
+    CN_WIRE_FIXED(4, struct cn_question, id),
+    CN_WIRE_BYTES(5, struct cn_question, name, name_size, CN_QUESTION_TEXT_MAX),
+    CN_WIRE_UINT(6, struct cn_question, turn, UINT32_MAX),
+    CN_WIRE_UINT(7, struct cn_question, op, 31),
+    CN_WIRE_UINT(8, struct cn_question, life, UINT64_MAX),
+    CN_WIRE_UINT(9, struct cn_question, lane, UINT32_MAX),
+    CN_WIRE_UINT(10, struct cn_question, serial, UINT32_MAX),
+    CN_WIRE_TEXT(11, struct cn_question, method, CN_QUESTION_TEXT_MAX),
+    CN_WIRE_GROUP(12, struct cn_question, origin, origin_fields),
+    CN_WIRE_END};
+
+static const struct cn_wire_field reply_fields[] = {
+    CN_WIRE_UINT(1, struct cn_reply, type, CN_REPLY_REFUSED),
+    CN_WIRE_INT(2, struct cn_reply, code),
+    CN_WIRE_UINT(3, struct cn_reply, faults, FAULTS_ALL),
+    CN_WIRE_TEXT(4, struct cn_reply, text, CN_QUESTION_TEXT_MAX),
+    CN_WIRE_BOOL(5, struct cn_reply, has_bytes),
+    CN_WIRE_UINT(6, struct cn_reply, owner, UINT64_MAX),
+    CN_WIRE_END};
+
+static void put(const struct cn_wire_field *fields, const void *of, struct cn_buf *out)
+{
+    static const uint8_t room[SIZE_BYTES];
+    size_t at = out->size;
+    cn_buf_append(out, room, SIZE_BYTES);
+    cn_wire_put(fields, of, out);
+    for (unsigned i = 0; i < SIZE_BYTES; i++)
+        out->data[at + i] = (uint8_t)((out->size - at - SIZE_BYTES) >> (8 * i));
+}
+
+static int get(const struct cn_wire_field *fields, void *to, const uint8_t *bytes, size_t size,
+               const uint8_t **body, size_t *body_size)
+{
+    size_t head = 0;
+    cn_wire_clear(fields, to);
+    if (size < SIZE_BYTES)
+        return CN_EPROTOCOL;
+    for (unsigned i = 0; i < SIZE_BYTES; i++)
+        head |= (size_t)bytes[i] << (8 * i);
+    if (head > size - SIZE_BYTES)
+        return CN_EPROTOCOL;
+    *body = bytes + SIZE_BYTES + head;
+    *body_size = size - SIZE_BYTES - head;
+    return cn_wire_get(fields, to, bytes + SIZE_BYTES, head, NULL);
+}
+
+void cn_question_put(const struct cn_question *question, struct cn_buf *out)
+{
+    put(question_fields, question, out);
+}
+
+void cn_reply_put(const struct cn_reply *reply, struct cn_buf *out)
+{
+    put(reply_fields, reply, out);
+}
+
+/* Q2 */
+static bool is_good(const struct cn_question *question)
+{
+    if (question->type == CN_QUESTION_SOCKETS)
+        return true;
+    if (question->type == CN_QUESTION_TARGET)
+        return question->serial && question->method;
+    return question->type && question->namespace_id && question->kind != CN_CALL_ALARM &&
+           (question->type == CN_QUESTION_SERVICE
+                ? question->kind == CN_CALL_OTHER
+                : question->kind == CN_CALL_FETCH || question->method);
+}
+
+int cn_question_get(struct cn_question *question, const uint8_t *bytes, size_t size,
+                    const uint8_t **body, size_t *body_size)
+{
+    int rc = get(question_fields, question, bytes, size, body, body_size);
+    return rc < 0 || is_good(question) ? rc : CN_EPROTOCOL;
+}
+
+int cn_reply_get(struct cn_reply *reply, const uint8_t *bytes, size_t size, const uint8_t **body,
+                 size_t *body_size)
+{
+    int rc = get(reply_fields, reply, bytes, size, body, body_size);
+    bool good = reply->type && (reply->type != CN_REPLY_FAILED || reply->code);
+    return rc < 0 || good ? rc : CN_EPROTOCOL;
+}
+
+void cn_question_clear(struct cn_question *question)
+{
+    cn_wire_clear(question_fields, question);
+}
+
+void cn_reply_clear(struct cn_reply *reply)
+{
+    cn_wire_clear(reply_fields, reply);
+}

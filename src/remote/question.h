@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote/question.h - calls to objects and workers of other nodes as bytes, and their answers.
+ *
+ * What a pipe (cluster/pipe.h) carries: the size of the fields in 4 bytes, the lowest first; the
+ * fields (base/wire.h), by the tables of question.c; and behind them the body, as it is.
+ *
+ *     type      asks for                                              body            answer's body
+ *     CALL      an event of an object of a class (object/message.h)   message.bytes   its result
+ *     SERVICE   an operation of a service's object (service/wire.h)   what is asked   answered
+ *     TARGET    something that an instance of a worker has lent       its bytes       its result
+ *     SOCKETS   letters between ends of WebSockets (worker/ws_far.h)  letters         unknown ones
+ *
+ *     answer    means
+ *     DONE      it was carried out
+ *     FAILED    it was delivered, or could not be, and ends with this error
+ *     REFUSED   nothing has happened: the shard is not here, at the moment; who may have it
+ *
+ * Q1  Kinds, types and numbers of fields are for ever; new ones are added (W2).
+ * Q2  What is read is checked: kinds are those that a peer may send, sizes are bounded, texts have
+ *     no NUL.
+ *
+ * Threads:   none of its own.
+ * Ownership: cn_question_get() and cn_reply_get() fill structs that own their texts; the body is
+ *            borrowed from the bytes. */
+#ifndef CN_REMOTE_QUESTION_H
+#define CN_REMOTE_QUESTION_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/origin.h"
+#include "store/record.h"
+
+enum cn_question_type {
+    CN_QUESTION_CALL = 1,
+    CN_QUESTION_SERVICE,
+    CN_QUESTION_TARGET,
+    CN_QUESTION_SOCKETS
+};
+
+#define CN_QUESTION_TEXT_MAX (1u << 20) /* of a name, a method */
+
+struct cn_question {
+    uint32_t type; /* enum cn_question_type */
+    /* CALL, SERVICE: the object. */
+    uint32_t kind; /* enum cn_call_kind: FETCH, RPC or OTHER */
+    uint32_t namespace_id;
+    uint8_t id[CN_OBJECT_ID_SIZE];
+    uint8_t *name; /* owned; NULL: none */
+    size_t name_size;
+    uint32_t turn; /* of its shard on the asking lane: remote/remote.h, O3 */
+    uint32_t op;   /* SERVICE */
+    /* TARGET: the instance. SOCKETS: the lane. */
+    uint64_t life;
+    uint32_t lane, serial;
+    char *method; /* owned; NULL: none */
+    struct cn_origin origin;
+};
+
+enum cn_reply_type { CN_REPLY_DONE = 1, CN_REPLY_FAILED, CN_REPLY_REFUSED };
+
+struct cn_reply {
+    uint32_t type; /* enum cn_reply_type */
+    int32_t code;  /* of FAILED */
+    uint32_t faults;
+    char *text;     /* owned */
+    bool has_bytes; /* of the body: a result, or what was thrown, even if it is empty */
+    uint64_t owner; /* of REFUSED: the disk that has the shard; 0: not known */
+};
+
+/* Appends all but the body. */
+void cn_question_put(const struct cn_question *question, struct cn_buf *out);
+void cn_reply_put(const struct cn_reply *reply, struct cn_buf *out);
+/* 0, CN_EPROTOCOL, CN_EVERSION, CN_ENOMEM. The struct is cleared first, and may be cleared after
+ * a failure too. */
+int cn_question_get(struct cn_question *question, const uint8_t *bytes, size_t size,
+                    const uint8_t **body, size_t *body_size);
+int cn_reply_get(struct cn_reply *reply, const uint8_t *bytes, size_t size, const uint8_t **body,
+                 size_t *body_size);
+void cn_question_clear(struct cn_question *question);
+void cn_reply_clear(struct cn_reply *reply);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "remote/remote.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/err.h"
+#include "base/loop.h"
+#include "base/mem.h"
+#include "net/stream.h"
+#include "net/tls.h"
+#include "object/node.h"
+#include "remote/private.h"
+
+/* --- mail of the host's thread --------------------------------------------------------------- */
+
+struct letter {
+    struct cn_mail mail;
+    struct cn_object_lane *lane;
+    bool breaks;
+    uint64_t disk; /* that is silent */
+    struct cn_stream_moved moved;
+    uint8_t *body; /* owned */
+    size_t size;
+};
+
+static void letter_free(struct letter *letter)
+{
+    cn_free(letter->body);
+    cn_free(letter);
+}
+
+static void deliver(struct cn_mail *mail, void *data)
+{
+    struct letter *letter = CN_CONTAINER_OF(mail, struct letter, mail);
+    struct cn_remote_lane *lane = letter->lane->remote;
+    (void)data;
+    if (letter->breaks && lane->pipes) {
+        cn_pipes_break(lane->pipes, letter->disk);
+        cn_far_break(lane, letter->disk);
+    } else if (!letter->breaks && lane->pipes) {
+        cn_pipes_accept(lane->pipes, &letter->moved, letter->body, letter->size);
+    } else if (!letter->breaks) {
+        cn_stream_moved_drop(&letter->moved);
+    }
+    letter_free(letter);
+}
+
+/* False: the lane is not open, or closes. */
+static bool post(struct cn_remote *remote, unsigned index, struct letter *letter)
+{
+    pthread_mutex_lock(&remote->lock);
+    struct cn_remote_lane *lane = remote->lanes[index];
+    letter->mail.deliver = deliver;
+    if (lane)
+        letter->lane = lane->objects;
+    bool sent = lane && cn_mailbox_send(lane->objects->mailbox, &letter->mail);
+    pthread_mutex_unlock(&remote->lock);
+    return sent;
+}
+
+void cn_remote_pipe(struct cn_remote *remote, struct cn_stream_moved *moved, const uint8_t *body,
+                    size_t size)
+{
+    int index = cn_pipe_hello_lane(body, size, remote->options.lane_count);
+    if (index < 0) {
+        cn_stream_moved_drop(moved);
+        return;
+    }
+    struct letter *letter = CN_NEW(struct letter);
+    letter->moved = *moved;
+    letter->body = cn_memdup(body, size);
+    letter->size = size;
+    if (post(remote, (unsigned)index, letter))
+        return;
+    cn_stream_moved_drop(moved);
+    letter_free(letter);
+}
+
+void cn_remote_silent(struct cn_remote *remote, uint64_t disk)
+{
+    for (unsigned i = 0; i < remote->options.lane_count; i++) {
+        struct letter *letter = CN_NEW(struct letter);
+        letter->breaks = true;
+        letter->disk = disk;
+        if (!post(remote, i, letter))
+            letter_free(letter);
+    }
+}
+
+/* --- lanes ----------------------------------------------------------------------------------- */
+
+void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *objects)
+{
+    cn_loop_assert_owner(objects->loop);
+    CN_ASSERT(!objects->remote && objects->index < remote->options.lane_count);
+    const struct cn_remote_options *options = &remote->options;
+    struct cn_remote_lane *lane = CN_NEW(struct cn_remote_lane);
+    struct cn_pipes_config config = {.disk = options->disk,
+                                     .life = options->life,
+                                     .tls = remote->tls,
+                                     .lane = objects->index,
+                                     .lane_count = options->lane_count,
+                                     .budget = &remote->budget,
+                                     .hooks = {lane, NULL, cn_served_asked, cn_served_gone}};
+    memcpy(config.cluster, options->cluster, sizeof(config.cluster));
+    lane->remote = remote;
+    lane->objects = objects;
+    config.hooks.address = cn_remote_address;
+    cn_map_init(&lane->askers);
+    cn_ways_open(lane);
+    uv_timer_init(objects->loop, &lane->timer);
+    lane->pipes = cn_pipes_new(objects->loop, &config);
+    objects->remote = lane;
+    pthread_mutex_lock(&remote->lock);
+    remote->lanes[objects->index] = lane;
+    pthread_mutex_unlock(&remote->lock);
+}
+
+bool cn_remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1])
+{
+    const struct cn_remote_options *options =
+        &((const struct cn_remote_lane *)data)->remote->options;
+    return options->address(options->data, disk, address);
+}
+
+void cn_remote_lane_close(struct cn_object_lane *objects)
+{
+    struct cn_remote_lane *lane = objects->remote;
+    struct cn_remote *remote = lane->remote;
+    struct cn_pipes *pipes = lane->pipes;
+    cn_loop_assert_owner(objects->loop);
+    pthread_mutex_lock(&remote->lock);
+    remote->lanes[objects->index] = NULL;
+    pthread_mutex_unlock(&remote->lock);
+    lane->pipes = NULL;
+    cn_ways_close(lane);
+    cn_pipes_free(pipes, NULL, NULL); /* ends what was sent */
+    uv_close((uv_handle_t *)&lane->timer, NULL);
+}
+
+void cn_remote_lane_free(struct cn_object_lane *objects)
+{
+    struct cn_remote_lane *lane = objects->remote;
+    size_t cursor = 0;
+    const struct cn_map_entry *entry;
+    while (cn_map_next(&lane->askers, &cursor, &entry))
+        cn_free(entry->value);
+    cn_map_fini(&lane->askers);
+    cn_free(lane->ways);
+    cn_free(lane);
+    objects->remote = NULL;
+}
+
+/* --- the node -------------------------------------------------------------------------------- */
+
+int cn_remote_new(const struct cn_remote_options *options, struct cn_remote **result,
+                  struct cn_err *err)
+{
+    struct cn_remote *remote = CN_NEW(struct cn_remote);
+    remote->options = *options;
+    int rc = cn_tls_context_new_keyed(options->key, &remote->tls, err);
+    if (rc < 0) {
+        cn_free(remote);
+        return rc;
+    }
+    if (!remote->options.wait_ms)
+        remote->options.wait_ms = 5000;
+    if (!remote->options.held_max)
+        remote->options.held_max = 10000;
+    if (!remote->options.held_bytes_max)
+        remote->options.held_bytes_max = 64u << 20;
+    pthread_mutex_init(&remote->lock, NULL);
+    remote->lanes = cn_alloc_zero(options->lane_count * sizeof(struct cn_remote_lane *));
+    *result = remote;
+    return 0;
+}
+
+void cn_remote_free(struct cn_remote *remote)
+{
+    if (!remote)
+        return;
+    for (unsigned i = 0; i < remote->options.lane_count; i++)
+        CN_ASSERT(!remote->lanes[i]);
+    pthread_mutex_destroy(&remote->lock);
+    cn_tls_context_unref(remote->tls);
+    cn_free(remote->lanes);
+    cn_free(remote);
+}

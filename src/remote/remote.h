@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote/remote.h - calls from a node to objects and workers of other nodes.
+ *
+ * A call goes to the lane of this node that would have the object (object/call.h). If its shard is
+ * not here, that lane passes it on: the call stays ARRIVED there, its bytes go to the owner by the
+ * map, and its answer is what the owner says. So whoever sends need not know where an object lives,
+ * and calls from one lane to one object still take one way.
+ *
+ *     sender's lane      lane that would have it          the owner's lane
+ *     cn_call_send() ──► cn_remote_elsewhere()
+ *                          │ a way (of the shard)
+ *                          ├─ send ── pipe ─────────────► taken in, if the shard is here
+ *     on_done()    ◄───────┤ DONE, FAILED  ◄───────────── answered, by the object's output gate
+ *                          │ REFUSED, never sent ──► it is held, and tried again
+ *                          └ the time is over ──► it fails, as retryable
+ *
+ * A *way* is what a lane knows of a shard that others have: calls that were sent and are not
+ * answered, and calls that are held, both in the order in which they came.
+ *
+ * O1  At most once. A call is sent again only if it is known that nothing has happened: it was
+ *     never sent whole, or was REFUSED before it was delivered. One whose pipe broke after that
+ *     fails with "Network connection lost."; whether it has happened is not known, and its caller
+ *     decides (as on the platform; it is retryable).
+ * O2  A call is held for wait_ms at most, counted from when it came, then fails as retryable and
+ *     remote; nothing has happened. Held are at most held_max calls of a lane and held_bytes_max
+ *     bytes of arguments; beyond that calls fail as overloaded. A way that is refused again and
+ *     again ends with its calls' time.
+ * O3  Order: calls of a lane to one object arrive in the order in which they came to the lane.
+ *     While calls of a way are held, those that come later are held behind them. Once one was
+ *     REFUSED, the owner refuses whatever came by the same pipe for that shard with the same or an
+ *     earlier *turn*; the next turn begins when all that was on its way to an object has come back.
+ * O4  Order when the owner changes: while calls to an object have not come back from one node,
+ *     those that come later are not sent to another, nor taken in here, for a second: the old owner
+ *     has let go, so they come soon, or it is out of reach. After that they are not tried again,
+ *     should they come back. While something is held or sent, the lane takes no event of the shard
+ *     by itself (the gate of its cn_lane_shard is ours), so held calls go first.
+ * O5  Who is not the owner refuses, and never passes on: one hop. A stale map costs one refusal,
+ *     which names the owner; it is asked at once.
+ * O6  What another node asks is input: it is checked (remote/question.h, service/wire.h), and
+ *     delivered with the bounds that every call has. Depth and trace of a call travel with it.
+ * O7  When a lane ends, what it has held and sent away fails as "the server is stopping".
+ *
+ * What a worker has lent ("w<lane>:<serial>@<disk>.<life>", object/lent.h) is called by its address
+ * (remote/target.h): never held, never tried again. It belongs to one life of a node; when that is
+ * over, calls to it fail.
+ *
+ * Threads:   cn_remote_new(), _free() and cn_remote_pipe(), _silent() from any thread; the rest on
+ *            the lane.
+ * Ownership: the caller has the remote, and frees it when all lanes have ended; a lane's part
+ *            belongs to the lane. */
+#ifndef CN_REMOTE_REMOTE_H
+#define CN_REMOTE_REMOTE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cluster/pipe.h"
+
+struct cn_call;
+struct cn_err;
+struct cn_object_lane;
+struct cn_remote;
+struct cn_stream_moved;
+
+/* Who answers for a shard. */
+struct cn_remote_owner {
+    uint64_t disk; /* 0: nobody is known to */
+    bool here;
+};
+
+struct cn_remote_options {
+    uint64_t disk, life;
+    char cluster[CN_FRAME_CLUSTER_SIZE + 1];
+    uint8_t key[CN_LINKS_KEY_SIZE];
+    unsigned lane_count;
+    unsigned wait_ms;      /* O2; 0: 5000 */
+    unsigned held_max;     /* of a lane; 0: 10000 */
+    size_t held_bytes_max; /* 0: 64 MiB */
+    void *data;            /* for the following, which are called on lanes and do not block */
+    struct cn_remote_owner (*owner)(void *data, unsigned shard);
+    bool (*address)(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1]);
+    /* Ends a call that was held for too long: cn_call_turn_away(). */
+    void (*give_up)(void *data, struct cn_call *call);
+};
+
+int cn_remote_new(const struct cn_remote_options *options, struct cn_remote **remote,
+                  struct cn_err *err);
+void cn_remote_free(struct cn_remote *remote); /* NULL is fine */
+
+/* --- lanes ----------------------------------------------------------------------------------- */
+
+/* When the lane has started, before anything comes to it. Sets lane->remote. */
+void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *lane);
+/* O7: when nothing new is begun, before its objects go. The loop runs on until it has closed. */
+void cn_remote_lane_close(struct cn_object_lane *lane);
+/* When the loop has ended. */
+void cn_remote_lane_free(struct cn_object_lane *lane);
+/* What cn_node_options.elsewhere is. */
+bool cn_remote_elsewhere(struct cn_object_lane *lane, struct cn_call *call);
+
+/* --- from the host's thread ------------------------------------------------------------------ */
+
+/* A pipe has come in (cluster/host.h). */
+void cn_remote_pipe(struct cn_remote *remote, struct cn_stream_moved *moved, const uint8_t *body,
+                    size_t size);
+/* The node of the disk is silent (C10): what waits for it fails, and is looked up again. */
+void cn_remote_silent(struct cn_remote *remote, uint64_t disk);
+
+#endif

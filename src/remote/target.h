@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote/target.h - calls to what workers of other nodes have lent, by address (object/lent.h). See
+ * remote.h. */
+#ifndef CN_REMOTE_TARGET_H
+#define CN_REMOTE_TARGET_H
+
+struct cn_dispatch;
+struct cn_object_lane;
+
+/* What struct cn_lane_remote.dispatch is (worker/lane.h): the dispatch has ARRIVED on its own lane,
+ * and ends with the answer of the other node's. */
+void cn_target_send(struct cn_object_lane *objects, struct cn_dispatch *dispatch);
+
+#endif

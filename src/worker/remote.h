@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/remote.h - how lanes reach other nodes of a cluster: functions that are given to them
+ * (remote/remote.h).
+ *
+ * Threads: the lane's. */
+#ifndef CN_WORKER_REMOTE_H
+#define CN_WORKER_REMOTE_H
+
+struct cn_dispatch;
+struct cn_object_lane;
+
+struct cn_lane_remote {
+    void *data;
+    /* When the objects of a lane have started; when it stops, before they go; when its loop has
+     * ended. */
+    void (*open)(void *data, struct cn_object_lane *objects);
+    void (*close)(struct cn_object_lane *objects);
+    void (*free)(struct cn_object_lane *objects);
+    /* For a worker of another node; has ARRIVED here, and is answered or refused. */
+    void (*dispatch)(struct cn_object_lane *objects, struct cn_dispatch *dispatch);
+};
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls to other nodes as bytes: there and back, and what is refused. */
+#include "remote/question.h"
+
+#include <string.h>
+
+#include "base/err.h"
+#include "object/call.h"
+#include "test/lib/test.h"
+
+static struct cn_question sample(void)
+{
+    struct cn_question question = {
+        .type = CN_QUESTION_CALL,
+        .kind = CN_CALL_RPC,
+        .namespace_id = 3,
+        .id = {1, 2, 3},
+        .name = (uint8_t *)"na\0me",
+        .name_size = 5,
+        .turn = 9,
+        .method = (char *)"method",
+        .origin = {.request = 1, .trace = {2, 3}, .span = 4, .depth = 5, .unsampled = true}};
+    return question;
+}
+
+static int read_back(const struct cn_question *question, struct cn_question *back)
+{
+    struct cn_buf out = {0};
+    const uint8_t *body;
+    size_t size = 0;
+    cn_question_put(question, &out);
+    cn_buf_append_str(&out, "the body");
+    int rc = cn_question_get(back, out.data, out.size, &body, &size);
+    if (rc == 0)
+        CHECK(size == 8 && memcmp(body, "the body", 8) == 0);
+    cn_buf_fini(&out);
+    return rc;
+}
+
+TEST(question, comes_back_as_it_was)
+{
+    struct cn_question question = sample(), back = {0};
+    CHECK_INT(0, read_back(&question, &back));
+    CHECK_INT(question.kind, back.kind);
+    CHECK(back.namespace_id == 3 && back.turn == 9 && memcmp(back.id, question.id, 32) == 0);
+    CHECK(back.name_size == 5 && memcmp(back.name, "na\0me", 6) == 0);
+    CHECK_STR("method", back.method);
+    CHECK(memcmp(&back.origin, &question.origin, sizeof(back.origin)) == 0);
+    cn_question_clear(&back);
+
+    struct cn_question target = {.type = CN_QUESTION_TARGET,
+                                 .life = UINT64_MAX,
+                                 .lane = 1,
+                                 .serial = 2,
+                                 .method = (char *)"1:f"};
+    CHECK_INT(0, read_back(&target, &back));
+    CHECK(back.life == UINT64_MAX && back.lane == 1 && back.serial == 2);
+    cn_question_clear(&back);
+}
+
+/* Q2 */
+TEST(question, is_refused_if_no_peer_may_ask_it)
+{
+    struct cn_question back = {0}, question;
+#define REFUSED(change)                                   \
+    question = sample();                                  \
+    question.change;                                      \
+    CHECK_INT(CN_EPROTOCOL, read_back(&question, &back)); \
+    cn_question_clear(&back)
+    REFUSED(type = 0);
+    REFUSED(type = 5);
+    REFUSED(kind = CN_CALL_ALARM);
+    REFUSED(kind = CN_CALL_ACCESS);
+    REFUSED(kind = CN_CALL_SOCKET);
+    REFUSED(namespace_id = 0);
+    REFUSED(method = NULL);
+    REFUSED(type = CN_QUESTION_SERVICE); /* which is of the kind OTHER */
+    REFUSED(type = CN_QUESTION_TARGET);  /* of no instance */
+    const uint8_t *body;
+    size_t size;
+    CHECK_INT(CN_EPROTOCOL, cn_question_get(&back, (const uint8_t *)"\1\0\0", 3, &body, &size));
+    CHECK_INT(CN_EPROTOCOL, cn_question_get(&back, (const uint8_t *)"\5\0\0\0ab", 6, &body, &size));
+}
+
+TEST(reply, comes_back_as_it_was)
+{
+    struct cn_reply reply = {.type = CN_REPLY_FAILED,
+                             .code = CN_EJS,
+                             .faults = CN_FAULT_REMOTE | CN_FAULT_RESET,
+                             .text = (char *)"it threw",
+                             .has_bytes = true},
+                    back = {0};
+    struct cn_buf out = {0};
+    const uint8_t *body;
+    size_t size;
+    cn_reply_put(&reply, &out);
+    CHECK_INT(0, cn_reply_get(&back, out.data, out.size, &body, &size));
+    CHECK(back.type == CN_REPLY_FAILED && back.code == CN_EJS && back.faults == 9);
+    CHECK(back.has_bytes && size == 0);
+    CHECK_STR("it threw", back.text);
+    cn_reply_clear(&back);
+    reply.code = 0; /* a failure has one */
+    cn_buf_clear(&out);
+    cn_reply_put(&reply, &out);
+    CHECK_INT(CN_EPROTOCOL, cn_reply_get(&back, out.data, out.size, &body, &size));
+    cn_reply_clear(&back);
+    cn_buf_fini(&out);
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls between nodes, each a lane of objects in this process: where they arrive, in which order,
+ * how often, and what becomes of those that find nobody. */
+#include "remote/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net/stream.h"
+#include "net/tls.h"
+#include "object/message.h"
+#include "remote/private.h"
+#include "test/unit/object/shard_world.h"
+
+static const char CLUSTER[] = "01234567-89ab-cdef-0123-456789abcdef";
+enum { NODES = 3, SHARD = 1 };
+
+struct node {
+    struct shard_world world; /* first */
+    struct cn_remote *remote;
+    struct cn_links *links;
+    uint16_t port;
+    uint64_t owner; /* of every shard, as it believes; 0: nobody */
+    struct cn_buf log;
+    struct cn_call *parked;
+    bool deaf, open, links_closed;
+    unsigned given_up;
+};
+static struct node nodes[NODES];
+
+/* --- a class that writes down what it is asked ------------------------------------------------ */
+
+static int log_create(struct cn_object *object, void *class_data, void **instance,
+                      struct cn_err *err)
+{
+    *instance = class_data;
+    return 0;
+}
+
+static void log_deliver(struct cn_object *object, void *instance, struct cn_call *call)
+{
+    struct node *node = instance;
+    struct cn_message *message = call->payload;
+    const char *method = message->method;
+    cn_buf_printf(&node->log, "%.*s;", (int)(message->size < 20 ? message->size : 20),
+                  (const char *)message->bytes);
+    if (strcmp(method, "park") == 0) {
+        node->parked = call;
+    } else if (strcmp(method, "fail") == 0) {
+        message->result = cn_memdup("thrown", 6);
+        message->result_size = 6;
+        cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "depth %u of %.*s", call->envelope.origin.depth,
+                     (int)call->name_size, call->name);
+    } else {
+        message->result = message->bytes;
+        message->result_size = message->size;
+        message->bytes = NULL;
+        cn_call_reply(call, message);
+    }
+}
+
+static void log_destroy(struct cn_object *object, void *instance)
+{
+}
+
+static const struct cn_class log_class = {
+    .create = log_create, .deliver = log_deliver, .destroy = log_destroy};
+
+/* --- nodes ------------------------------------------------------------------------------------ */
+
+static struct cn_remote_owner find_owner(void *data, unsigned shard)
+{
+    struct node *node = data;
+    return (struct cn_remote_owner){node->owner, node->owner == (uint64_t)(node - nodes) + 1};
+}
+
+static bool find_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1])
+{
+    if (!disk || disk > NODES || !nodes[disk - 1].open)
+        return false;
+    snprintf(address, CN_LINK_ADDRESS_MAX, "127.0.0.1:%u", nodes[disk - 1].port);
+    return true;
+}
+
+static void give_up(void *data, struct cn_call *call)
+{
+    ((struct node *)data)->given_up++;
+    cn_call_turn_away(call, CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_ECLOSED, CN_SHARD_AWAY);
+}
+
+static void on_pipe(void *data, struct cn_stream_moved *moved, const uint8_t *body, size_t size)
+{
+    struct node *node = data;
+    if (node->deaf)
+        cn_stream_moved_drop(moved);
+    else
+        cn_remote_pipe(node->remote, moved, body, size);
+}
+
+static void no_up(void *data, uint64_t disk)
+{
+}
+static void no_down(void *data, uint64_t disk, bool silent, const char *why)
+{
+}
+static void no_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+{
+}
+static void no_room(void *data, uint64_t disk)
+{
+}
+
+static void node_open(struct node *node, void (*change)(struct cn_remote_options *options))
+{
+    struct cn_err err;
+    char dir[300];
+    uint64_t disk = (uint64_t)(node - nodes) + 1;
+    *node = (struct node){.open = true};
+    snprintf(dir, sizeof(dir), "%s/%u", test_dir(), (unsigned)disk);
+    (void)mkdir(dir, 0700);
+    world_elsewhere = cn_remote_elsewhere;
+    shard_world_start(&node->world, cn_strdup(dir), &log_class);
+    struct cn_remote_options options = {.disk = disk,
+                                        .life = 1,
+                                        .lane_count = 1,
+                                        .data = node,
+                                        .owner = find_owner,
+                                        .address = find_address,
+                                        .give_up = give_up};
+    memcpy(options.cluster, CLUSTER, sizeof(CLUSTER));
+    if (change)
+        change(&options);
+    CHECK_INT(0, cn_remote_new(&options, &node->remote, &err));
+    cn_remote_lane_open(node->remote, &node->world.world.lane);
+    struct cn_links_config links = {
+        .disk = disk, .life = 1, .hooks = {node, no_up, no_down, no_frame, no_room, on_pipe}};
+    memcpy(links.cluster, CLUSTER, sizeof(CLUSTER));
+    links.listen_fd = cn_links_bind("127.0.0.1", 0, &node->port, &err);
+    CHECK_INT(0, cn_links_new(&node->world.world.loop, &links, &node->links, &err));
+}
+
+static void open_nodes(void (*change)(struct cn_remote_options *options))
+{
+    for (unsigned i = 0; i < NODES; i++)
+        node_open(&nodes[i], change);
+}
+
+static void step(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        if (nodes[i].open)
+            uv_run(&nodes[i].world.world.loop, UV_RUN_NOWAIT);
+}
+
+#define UNTIL(condition) \
+    while (!(condition)) \
+    step()
+
+static void set_true(void *data)
+{
+    *(bool *)data = true;
+}
+
+static void node_close(struct node *node)
+{
+    if (!node->open)
+        return;
+    cn_links_free(node->links, set_true, &node->links_closed);
+    UNTIL(node->links_closed);
+    cn_remote_lane_close(&node->world.world.lane);
+    char *dir = (char *)node->world.dir;
+    struct cn_object_lane *lane = &node->world.world.lane;
+    struct cn_remote *remote = node->remote;
+    for (unsigned i = 0; i < 20; i++)
+        step(); /* pipes close */
+    node->open = false;
+    cn_remote_lane_free(lane);
+    cn_remote_free(remote);
+    shard_world_close(&node->world);
+    cn_buf_fini(&node->log);
+    cn_free(dir);
+}
+
+static void close_nodes(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        node_close(&nodes[i]);
+}
+
+/* The node has the shard from now on, and everybody in `who` (bits) knows. */
+static void own(unsigned node, unsigned who)
+{
+    shard_open(&nodes[node].world, SHARD);
+    while (cn_shards_state(nodes[node].world.world.shards, SHARD) != CN_SHARD_OPEN)
+        step();
+    for (unsigned i = 0; i < NODES; i++)
+        if (who & 1u << i)
+            nodes[i].owner = node + 1;
+}
+
+static void disown(unsigned node)
+{
+    struct outcome outcome = {0};
+    cn_shards_close(nodes[node].world.world.shards, SHARD, on_outcome, &outcome);
+    UNTIL(atomic_load(&outcome.count));
+    under_close(&nodes[node].world.under[SHARD]);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+struct sent {
+    struct cn_message message;
+    bool done;
+};
+
+static void on_answer(struct cn_envelope *envelope)
+{
+    struct sent *sent = CN_CONTAINER_OF(cn_message_of(envelope), struct sent, message);
+    CHECK(!sent->done);
+    cn_message_settle(&sent->message);
+    sent->done = true;
+}
+
+static struct sent *call_sized(unsigned from, const char *method, const char *text, size_t size)
+{
+    struct node *node = &nodes[from];
+    struct sent *sent = CN_NEW(struct sent);
+    struct cn_call *call = &sent->message.call;
+    const char *name = name_in(&node->world, SHARD, 0);
+    sent->message.method = cn_strdup(method);
+    sent->message.bytes = cn_alloc_zero(size);
+    memcpy(sent->message.bytes, text, strlen(text));
+    sent->message.size = call->size = size;
+    call->kind = CN_CALL_RPC;
+    call->payload = &sent->message;
+    call->ns = node->world.world.ns;
+    call->name = cn_strdup(name);
+    call->name_size = strlen(name);
+    call->key.namespace_id = call->ns->id;
+    cn_id_from_name(&call->ns->keys, CN_JURISDICTION_NONE, name, strlen(name), call->key.id);
+    call->envelope.from = cn_desk_place(&node->world.world.desk);
+    call->envelope.on_done = on_answer;
+    call->envelope.origin = (struct cn_origin){.request = 5, .depth = 7};
+    cn_call_send(call, NULL);
+    return sent;
+}
+
+static struct sent *call_text(unsigned from, const char *method, const char *text)
+{
+    return call_sized(from, method, text, strlen(text));
+}
+
+static void sent_free(struct sent *sent)
+{
+    CHECK(sent->done);
+    cn_message_fini(&sent->message);
+    cn_free(sent);
+}
+
+static void check_ok(struct sent *sent, const char *text)
+{
+    UNTIL(sent->done);
+    CHECK_STR("", sent->message.call.envelope.err.code ? sent->message.call.envelope.err.text : "");
+    CHECK_INT(strlen(text), sent->message.result_size);
+    CHECK(memcmp(sent->message.result, text, strlen(text)) == 0);
+    sent_free(sent);
+}
+
+static void check_failed(struct sent *sent, unsigned faults, const char *text)
+{
+    UNTIL(sent->done);
+    CHECK(sent->message.call.envelope.err.code);
+    CHECK_STR(text, sent->message.call.envelope.err.text);
+    CHECK_INT(faults, sent->message.call.envelope.faults);
+    sent_free(sent);
+}
+
+static const char *log_of(unsigned node)
+{
+    return cn_buf_text(&nodes[node].log);
+}
+
+TEST(remote, carries_a_call_to_the_owner_and_its_answer_back)
+{
+    open_nodes(NULL);
+    own(1, 7);
+    check_ok(call_text(0, "echo", "hello"), "hello");
+    struct sent *failed = call_text(0, "fail", "x");
+    UNTIL(failed->done);
+    CHECK(failed->message.result_size == 6 && !memcmp(failed->message.result, "thrown", 6));
+    char text[80];
+    snprintf(text, sizeof(text), "depth 7 of %s", name_in(&nodes[0].world, SHARD, 0));
+    check_failed(failed, CN_FAULT_REMOTE, text);
+    check_ok(call_text(1, "echo", "at home"), "at home");
+    CHECK_STR("hello;x;at home;", log_of(1));
+    close_nodes();
+}
+
+/* O3, with messages of every size. */
+TEST(remote, keeps_the_order_of_calls_to_an_object)
+{
+    enum { COUNT = 300 };
+    static struct sent *sent[COUNT];
+    struct cn_buf want = {0};
+    open_nodes(NULL);
+    own(1, 7);
+    for (unsigned i = 0; i < COUNT; i++) {
+        char text[12];
+        snprintf(text, sizeof(text), "%u", i);
+        cn_buf_printf(&want, "%s;", text);
+        sent[i] = call_sized(0, "echo", text, i % 10 ? 30 : 400000);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        UNTIL(sent[i]->done);
+        CHECK_INT(0, sent[i]->message.call.envelope.err.code);
+        sent_free(sent[i]);
+    }
+    CHECK_STR(cn_buf_text(&want), log_of(1));
+    cn_buf_fini(&want);
+    close_nodes();
+}
+
+/* The shard moves in the middle of a stream of calls: all arrive, once, in order. */
+TEST(remote, holds_calls_while_a_shard_moves)
+{
+    enum { COUNT = 120 };
+    static struct sent *sent[COUNT];
+    struct cn_buf want = {0};
+    unsigned made = 0;
+    open_nodes(NULL);
+    own(1, 7);
+    for (unsigned round = 0; round < 4; round++) {
+        unsigned from = 1 + round % 2, to = 3 - from;
+        for (unsigned i = 0; i < COUNT / 4; i++, made++) {
+            char text[12];
+            snprintf(text, sizeof(text), "%u", made);
+            cn_buf_printf(&want, "%s;", text);
+            sent[made] = call_sized(0, "echo", text, made % 7 ? 20 : 200000);
+            if (i % 5 == 0)
+                step();
+            if (i == 10) { /* as a planned move does: nothing that was taken is lost */
+                struct outcome outcome = {0};
+                cn_shards_stop(nodes[from].world.world.shards, SHARD, on_outcome, &outcome);
+                UNTIL(atomic_load(&outcome.count));
+                CHECK(outcome.reached);
+                disown(from);
+                nodes[from].owner = 0; /* and nobody knows yet */
+            }
+            if (i == 20)
+                own(to, round % 2 ? 7 : 6);
+        }
+        nodes[0].owner = to + 1;
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        UNTIL(sent[i]->done);
+        if (sent[i]->message.call.envelope.err.code)
+            test_fail(__FILE__, __LINE__, "%u: %s", i, sent[i]->message.call.envelope.err.text);
+        sent_free(sent[i]);
+    }
+    /* Each node saw a part, in order; together everything, once. */
+    unsigned at[2] = {0, 0}, seen = 0;
+    int last[2] = {-1, -1};
+    bool has[COUNT] = {false};
+    for (unsigned k = 0; k < 2; k++) {
+        for (const char *text = log_of(1 + k); text[at[k]];) {
+            int number = (int)strtol(text + at[k], NULL, 10);
+            CHECK(number > last[k] && number < COUNT && !has[number]);
+            has[number] = true;
+            last[k] = number;
+            seen++;
+            at[k] = (unsigned)(strchr(text + at[k], ';') - text) + 1;
+        }
+    }
+    CHECK_INT(COUNT, seen);
+    cn_buf_fini(&want);
+    close_nodes();
+}
+
+/* O4 */
+TEST(remote, lets_held_calls_in_first_when_the_shard_comes_here)
+{
+    open_nodes(NULL);
+    struct sent *first = call_text(0, "echo", "1"), *second = call_text(0, "echo", "2");
+    for (unsigned i = 0; i < 5; i++)
+        step();
+    CHECK_INT(2, nodes[0].world.world.lane.remote->held_count);
+    own(0, 7);
+    struct sent *third = call_text(0, "echo", "3");
+    check_ok(first, "1");
+    check_ok(second, "2");
+    check_ok(third, "3");
+    CHECK_STR("1;2;3;", log_of(0));
+    CHECK_INT(0, nodes[0].world.world.lane.remote->held_count);
+    close_nodes();
+}
+
+/* O5: the first has a stale map, the second knows better. */
+TEST(remote, follows_one_refusal_to_the_owner)
+{
+    open_nodes(NULL);
+    own(2, 6);
+    nodes[0].owner = 2;
+    check_ok(call_text(0, "echo", "x"), "x");
+    CHECK_STR("x;", log_of(2));
+    CHECK_INT(1, nodes[0].world.world.lane.remote->refusals);
+    close_nodes();
+}
+
+static void wait_briefly(struct cn_remote_options *options)
+{
+    options->wait_ms = 60;
+}
+
+/* O2: maps that name each other, nobody at all, a node that cannot be reached. */
+TEST(remote, gives_up_in_time)
+{
+    open_nodes(wait_briefly);
+    nodes[0].owner = 2;
+    nodes[1].owner = 3;
+    nodes[2].owner = 2;
+    check_failed(call_text(0, "echo", "x"), CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_SHARD_AWAY);
+    CHECK(nodes[0].world.world.lane.remote->refusals < 40);
+    nodes[0].owner = 0;
+    check_failed(call_text(0, "echo", "x"), CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_SHARD_AWAY);
+    nodes[0].owner = 2;
+    nodes[1].deaf = true;
+    cn_remote_silent(nodes[0].remote, 2);
+    step(); /* it hears of it */
+    check_failed(call_text(0, "echo", "x"), CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_SHARD_AWAY);
+    nodes[0].owner = 1; /* it is ours, and is not opened */
+    check_failed(call_text(0, "echo", "x"), CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_SHARD_AWAY);
+    CHECK_INT(4, nodes[0].given_up);
+    CHECK(!nodes[1].log.size && !nodes[2].log.size);
+    close_nodes();
+}
+
+/* O1 */
+TEST(remote, says_what_may_have_happened)
+{
+    open_nodes(NULL);
+    own(1, 7);
+    struct sent *parked = call_text(0, "park", "1");
+    UNTIL(nodes[1].parked);
+    cn_remote_silent(nodes[0].remote, 2);
+    check_failed(parked, CN_FAULT_RETRYABLE, "Network connection lost.");
+    struct cn_message *message = nodes[1].parked->payload;
+    message->result = NULL;
+    cn_call_reply(nodes[1].parked, message); /* nobody waits */
+    check_ok(call_text(0, "echo", "2"), "2");
+    CHECK_STR("1;2;", log_of(1));
+    close_nodes();
+}
+
+/* A node that starts anew in the middle: what was not sent waits for it. */
+TEST(remote, waits_for_a_node_that_comes_back)
+{
+    open_nodes(NULL);
+    own(1, 7);
+    nodes[1].deaf = true;
+    struct sent *sent = call_text(0, "echo", "late");
+    for (unsigned i = 0; i < 2000; i++)
+        step();
+    CHECK(!sent->done);
+    nodes[1].deaf = false;
+    check_ok(sent, "late");
+    close_nodes();
+}
+
+static void hold_few(struct cn_remote_options *options)
+{
+    options->held_max = 2;
+}
+
+TEST(remote, holds_so_many_and_no_more)
+{
+    open_nodes(hold_few);
+    struct sent *one = call_text(0, "echo", "1"), *two = call_text(0, "echo", "2"),
+                *three = call_text(0, "echo", "3");
+    check_failed(three, CN_FAULT_OVERLOADED | CN_FAULT_RETRYABLE,
+                 "Too many calls wait for objects that no node answers for at the moment.");
+    own(1, 7);
+    check_ok(one, "1");
+    check_ok(two, "2");
+    close_nodes();
+}
+
+/* O7 */
+TEST(remote, ends_what_is_held_and_sent_when_its_lane_ends)
+{
+    open_nodes(NULL);
+    own(1, 7);
+    struct sent *parked = call_text(0, "park", "1");
+    UNTIL(nodes[1].parked);
+    nodes[0].owner = 0;
+    struct sent *held = call_text(0, "echo", "2");
+    for (unsigned i = 0; i < 5; i++)
+        step();
+    cn_remote_lane_close(&nodes[0].world.world.lane);
+    check_failed(parked, CN_FAULT_RETRYABLE, "the server is stopping");
+    check_failed(held, CN_FAULT_RETRYABLE, "the server is stopping");
+    check_failed(call_text(0, "echo", "3"), CN_FAULT_RETRYABLE, CN_SHARD_AWAY);
+    struct cn_message *message = nodes[1].parked->payload;
+    cn_call_reply(nodes[1].parked, message);
+    /* As node_close(), without closing it twice. */
+    cn_links_free(nodes[0].links, set_true, &nodes[0].links_closed);
+    UNTIL(nodes[0].links_closed);
+    for (unsigned i = 0; i < 20; i++)
+        step();
+    nodes[0].open = false;
+    char *dir = (char *)nodes[0].world.dir;
+    cn_remote_lane_free(&nodes[0].world.world.lane);
+    cn_remote_free(nodes[0].remote);
+    shard_world_close(&nodes[0].world);
+    cn_free(dir);
+    close_nodes();
+}
