@@ -346,7 +346,7 @@ CLUSTER_BROKEN := $(B)/planted/broken.o $(patsubst src/%.c,$(B)/planted/%.o,$(wi
 $(B)/cairn-broken: $(B)/obj/cli/main.o $(CLUSTER_BROKEN) $(LIB)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $^ $(LDLIBS_ALL)
-cluster-planted: $(B)/cairn-broken ## whether a campaign finds bugs that are planted into the server; PLANTED=no-tail
+cluster-planted: $(B)/cairn-broken ## whether a campaign finds bugs that are planted before it; PLANTED=hasty-fence: into it
 	@CAIRN=$(abspath $(B)/cairn-broken) node test/cluster/server/planted.mjs $(PLANTED)
 CLUSTER_OBJECTS ?= --objects 100000 --nodes 3
 cluster-objects: $(B)/cairn ## 100,000 live objects on three nodes, of which one is killed; CLUSTER_OBJECTS="--objects 1000"

@@ -11,7 +11,8 @@ import { pause } from "./world.mjs";
 const weights = {
   kill: { weight: 17 }, // kill -9 of the server; its witness says so
   "kill all": { weight: 12 }, // and of its witness, as when a machine dies
-  freeze: { weight: 21 }, // SIGSTOP for 1 to 10 s
+  freeze: { weight: 16 }, // SIGSTOP for 1 to 10 s
+  blink: { weight: 8 }, // the same for 0.9 to 3.4 s: around the end of a lease, and of a session
   cut: { weight: 12 }, // a node from the engine
   "cut out": { weight: 4, net: true }, // in one direction
   "cut in": { weight: 4, net: true },
@@ -175,6 +176,7 @@ export class Attack {
         return;
       }
       case "freeze": return between(1000 + fault.ms * 0.9, (on) => world.freeze(name, on));
+      case "blink": return between(900 + fault.ms * 0.25, (on) => world.freeze(name, on));
       case "cut": return between(500 + fault.ms * 0.6, (on) => world.cutEngine([name], on));
       case "cut out": return between(500 + fault.ms * 0.6, (on) => world.cutEngine([name], on, "out"));
       case "cut in": return between(500 + fault.ms * 0.6, (on) => world.cutEngine([name], on, "in"));
