@@ -325,6 +325,13 @@ cluster-test: setup-test $(B)/cluster/node $(B)/cluster/test_cluster cluster-tes
 	@CLUSTER_NODE=$(abspath $(B)/cluster/node) CLUSTER_SECONDS=$(CLUSTER_SECONDS) $(B)/cluster/test_cluster
 cluster-test-server: $(B)/cairn ## the same with real servers (test/cluster/server); CLUSTER_SECONDS=60
 	@CAIRN=$(abspath $(B)/cairn) CLUSTER_SECONDS=$(CLUSTER_SECONDS) node --test --test-concurrency=1 --test-reporter=spec test/cluster/server/*.test.mjs
+# The commit before this one, or OLD=COMMIT, built beside this tree.
+OLD ?= HEAD~1
+.PHONY: upgrade-test
+upgrade-test: setup-test $(B)/cairn ## a rolling upgrade of a cluster from an older commit's build to this one; OLD=COMMIT
+	$(Q)rm -rf $(B)/old && mkdir -p $(B)/old && git archive $(OLD) | tar -x -C $(B)/old && ln -s $(CURDIR)/node_modules $(B)/old/node_modules
+	$(Q)$(MAKE) --no-print-directory -C $(B)/old
+	@CAIRN=$(abspath $(B)/cairn) CAIRN_OLD=$(abspath $(B)/old/build/cairn) node --test --test-reporter=spec test/cluster/server/upgrade.test.mjs
 
 # Campaigns against real servers, judged by their histories: test/cluster/server/campaign.mjs.
 CAMPAIGN ?= --nodes 5 --faults 300 --failovers 30

@@ -46,6 +46,7 @@ struct cn_serve {
     bool listening;
     bool reloading;                  /* a load or a deployment is under way */
     bool reload_again;               /* and another was asked for meanwhile */
+    bool owed;                       /* a signal asked for one, and none has been but rehearsals */
     uv_async_t asked;                /* somebody waits for a deployment */
     struct cn_deployment *deploying; /* a reference to what the lanes are given, or NULL */
     uv_mutex_t lock;                 /* guards the next three */
@@ -175,6 +176,8 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
     struct cn_serve *serve = cn_server_data(server);
     bool rehearsal = serve->deploying && serve->deploying->rehearsal;
     serve->reloading = false;
+    serve->reload_again |= rehearsal && serve->owed;
+    serve->owed &= rehearsal;
     settle_deploying(serve, !err && !rehearsal);
     tell_all(&serve->waiting, err);
     if (err && !serve->listening && err->code == CN_EABORTED && !serve->stopping) {
@@ -375,6 +378,7 @@ static void on_hangup(uv_signal_t *handle, int number)
     struct cn_err err;
     if (serve->options.server.tls && cn_tls_context_reload(serve->options.server.tls, &err) < 0)
         cn_error("the certificate stays as it was: %s", err.text);
+    serve->owed = true;
     cn_serve_reload(serve);
 }
 
