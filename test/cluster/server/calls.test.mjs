@@ -91,6 +91,11 @@ export default {
     const room = env.ROOM.getByName(name ?? "");
     try {
       switch (what) {
+        case "id": return Response.json(String(env.ROOM.idFromName(name)));
+        case "burst": { // none waits for the one before
+          const results = await Promise.allSettled(Array.from({ length: Number(value) }, (_, i) => room.add(url.searchParams.get("from") * 1 + i)));
+          return Response.json(results.map(({ status, reason }) => (status === "fulfilled" ? true : parts(reason))));
+        }
         case "add": return Response.json(await room.add(value));
         case "all": return Response.json(await room.all());
         case "version": return Response.json(await room.version());
@@ -108,19 +113,10 @@ export default {
           const result = await room.call(async (a, b) => { seen.push(a); return a + b; }, 3, 4);
           return Response.json([result, seen]);
         }
-        case "pass": { // a stub of one object's, given to another
-          using counter = await room.counter(100);
-          return Response.json(await env.ROOM.getByName(value).call(counter.add, 11).catch(async () => (await env.ROOM.getByName(value).echo("?"))[0]));
-        }
         case "given": { // a stub of one object, used by another
           using counter = await room.counter(100);
           const other = env.ROOM.getByName(value);
           return Response.json(await other.call((n) => counter.add(n), 11));
-        }
-        case "order": {
-          const count = Number(value);
-          const results = await Promise.all(Array.from({ length: count }, (_, i) => i % 7 === 3 ? room.echo(new Uint8Array(300000)).then(() => room.add("x")).then(() => null) && room.add(i) : room.add(i)));
-          return Response.json(results.length);
         }
         case "deep": return Response.json(await room.deep(Number(value), ${JSON.stringify(Array.from({ length: 12 }, (_, i) => `n${i}`))}));
         case "stream": return new Response(await room.stream(Number(value)));
@@ -246,4 +242,54 @@ test("bodies go through both ways, piece by piece", options, async (t) => {
     }
   clearInterval(watch);
   assert.ok(most - before < 150, `${before} MB before, ${most} MB at most`);
+});
+
+test("calls in the middle of moves and deaths: in order, at most once, and nothing that was answered is lost", options, async (t) => {
+  const cluster = await start(t);
+  const others = (node) => NODES.filter((name) => name !== node);
+
+  // Moves while calls are made that do not wait for each other: all are carried out, once, in order.
+  let made = 0;
+  for (let i = 0; i < 4; i++) {
+    const owner = await cluster.owner("n0");
+    const from = others(owner)[i % 2];
+    const bursts = [];
+    const shard = Buffer.from(await get(cluster, from, "/id/n0"), "hex").readBigUInt64LE(16) % 16n;
+    const moved = cluster.command("move", String(shard), others(owner)[(i + 1) % 2]);
+    for (let k = 0; k < 10; k++, made += 20) bursts.push(await get(cluster, from, `/burst/n0/20?from=${made}`));
+    await moved; // or it is refused: a target without a replica
+    assert.deepEqual(bursts.flat().filter((result) => result !== true), []);
+    assert.deepEqual(await get(cluster, from, "/all/n0"), Array.from({ length: made }, (_, n) => String(n)));
+  }
+
+  // Its owner is killed: what was sent may have happened, and says so; what comes then waits for the next owner.
+  const owner = await cluster.owner("n1");
+  const [asker, third] = others(owner);
+  await get(cluster, asker, "/add/n1/first");
+  const slow = fetch(`${cluster.nodes.get(asker).url}/slow/n1/600000`);
+  const { socket, closed } = await connect(cluster, asker, "n1");
+  const kill = cluster.nodes.get(owner);
+  await get(cluster, asker, "/all/n1"); // the slow one was sent before
+  kill.signal("SIGKILL");
+  const lost = await slow;
+  assert.equal(lost.status, 500);
+  const { message, retryable } = await lost.json();
+  assert.deepEqual({ message, retryable }, { message: "Network connection lost.", retryable: true });
+  assert.deepEqual(await get(cluster, third, "/all/n1"), ["first"]);
+  assert.equal(await get(cluster, asker, "/add/n1/second"), 2);
+  assert.equal(await closed, 1012);
+  socket.terminate();
+
+  // Who asks is killed in the middle: the others go on, and what it had asked for ends.
+  await cluster.start(owner);
+  await cluster.whole();
+  const target = await cluster.owner("n2");
+  const [victim, witness] = others(target);
+  const under = Promise.allSettled(Array.from({ length: 30 }, (_, n) => get(cluster, victim, `/add/n2/${n}`)));
+  cluster.nodes.get(victim).signal("SIGKILL");
+  const results = await under;
+  const all = await get(cluster, witness, "/all/n2");
+  assert.equal(new Set(all).size, all.length); // at most once
+  results.forEach(({ status }, n) => status === "fulfilled" && assert.ok(all.includes(String(n))));
+  for (const name of names) await cluster.ask(`/all/${name}`, { order: [target, witness] });
 });
