@@ -10,6 +10,7 @@
 #include "remote/question.h"
 #include "worker/lane.h"
 #include "worker/ws_far.h"
+#include "worker/ws_move.h"
 
 enum { KEEP_MS = 1000, ORDER = 2 /* even: those of calls are odd */ };
 
@@ -106,5 +107,5 @@ void cn_far_open(struct cn_lane *worker)
     lane->worker = worker;
     lane->carrier = (struct cn_ws_carrier){
         .disk = options->disk, .life = options->life, .keep_ms = KEEP_MS, .ask = ask};
-    worker->carrier = &lane->carrier;
+    cn_ws_move_tie(worker, &lane->carrier);
 }

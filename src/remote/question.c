@@ -10,7 +10,8 @@
 enum { SIZE_BYTES = 4, FAULTS_ALL = 15 };
 
 /* Q1: their numbers are on the wire. */
-static_assert(CN_CALL_FETCH == 0 && CN_CALL_RPC == 1 && CN_CALL_OTHER == 3, "kinds of calls");
+static_assert(CN_CALL_FETCH == 0 && CN_CALL_RPC == 1 && CN_CALL_OTHER == 3 && CN_CALL_ADOPT == 6,
+              "kinds of calls");
 static_assert(CN_FAULT_REMOTE == 1 && CN_FAULT_RETRYABLE == 2 && CN_FAULT_OVERLOADED == 4 &&
                   CN_FAULT_RESET == 8,
               "kinds of faults");
@@ -26,7 +27,7 @@ static const struct cn_wire_field origin_fields[] = {
 
 static const struct cn_wire_field question_fields[] = {
     CN_WIRE_UINT(1, struct cn_question, type, CN_QUESTION_SOCKETS),
-    CN_WIRE_UINT(2, struct cn_question, kind, CN_CALL_OTHER),
+    CN_WIRE_UINT(2, struct cn_question, kind, CN_CALL_ADOPT),
     CN_WIRE_UINT(3, struct cn_question, namespace_id, UINT32_MAX),
     CN_WIRE_FIXED(4, struct cn_question, id),
     CN_WIRE_BYTES(5, struct cn_question, name, name_size, CN_QUESTION_TEXT_MAX),
@@ -91,10 +92,19 @@ static bool is_good(const struct cn_question *question)
         return true;
     if (question->type == CN_QUESTION_TARGET)
         return question->serial && question->method;
-    return question->type && question->namespace_id && question->kind != CN_CALL_ALARM &&
-           (question->type == CN_QUESTION_SERVICE
-                ? question->kind == CN_CALL_OTHER
-                : question->kind == CN_CALL_FETCH || question->method);
+    if (!question->type || !question->namespace_id)
+        return false;
+    switch (question->kind) {
+    case CN_CALL_FETCH:
+    case CN_CALL_ADOPT:
+        return question->type == CN_QUESTION_CALL;
+    case CN_CALL_RPC:
+        return question->type == CN_QUESTION_CALL && question->method;
+    case CN_CALL_OTHER:
+        return question->type == CN_QUESTION_SERVICE || question->method;
+    default:
+        return false;
+    }
 }
 
 int cn_question_get(struct cn_question *question, const uint8_t *bytes, size_t size,

@@ -44,7 +44,7 @@ enum cn_question_type {
 struct cn_question {
     uint32_t type; /* enum cn_question_type */
     /* CALL, SERVICE: the object. */
-    uint32_t kind; /* enum cn_call_kind: FETCH, RPC or OTHER */
+    uint32_t kind; /* enum cn_call_kind: FETCH, RPC, OTHER or ADOPT */
     uint32_t namespace_id;
     uint8_t id[CN_OBJECT_ID_SIZE];
     uint8_t *name; /* owned; NULL: none */

@@ -466,7 +466,8 @@ void cn_ways_check(struct cn_remote_lane *lane)
 /* Why it cannot travel; NULL: it can. */
 static const char *cannot_travel(const struct cn_call *call)
 {
-    if (call->kind != CN_CALL_FETCH && call->kind != CN_CALL_RPC && call->kind != CN_CALL_OTHER)
+    if (call->kind != CN_CALL_FETCH && call->kind != CN_CALL_RPC && call->kind != CN_CALL_OTHER &&
+        call->kind != CN_CALL_ADOPT)
         return CN_SHARD_AWAY;
     if (is_service(call)) {
         const struct cn_service_def *def = cn_service_of(call->ns->name);

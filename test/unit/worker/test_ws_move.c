@@ -22,13 +22,10 @@ static struct cn_object_key key;
 static struct cn_namespace *ns;
 static char name[20];
 
-static void
-never_ask(void *data, struct cn_lane *lane, uint64_t disk, unsigned to, uint8_t *bytes, size_t size,
-          void (*done)(struct cn_lane *lane, void *asked, const uint8_t *answer, size_t size),
-          void *asked)
+static void never_ask(void *data, struct cn_lane *lane, const struct cn_ws_asking *asking)
 {
-    (void)data, (void)lane, (void)disk, (void)to, (void)size, (void)done, (void)asked;
-    cn_free(bytes);
+    (void)data, (void)lane;
+    cn_free(asking->bytes);
     CHECK(false); /* there is no other node */
 }
 
