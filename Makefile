@@ -334,13 +334,13 @@ upgrade-test: setup-test $(B)/cairn ## a rolling upgrade of a cluster from an ol
 	@CAIRN=$(abspath $(B)/cairn) CAIRN_OLD=$(abspath $(B)/old/build/cairn) node --test --test-reporter=spec test/cluster/server/upgrade.test.mjs
 
 # Campaigns against real servers, judged by their histories: test/cluster/server/campaign.mjs.
-CAMPAIGN ?= --nodes 5 --faults 300 --failovers 30
+CAMPAIGN ?= --nodes 5 --faults 300 --failovers 30 --r2
 CAMPAIGN_RUN = CAIRN=$(abspath $(B)/cairn) node test/cluster/server/campaign.mjs
 cluster-campaign: setup-test $(B)/cairn ## nodes in network namespaces, load, 300 faults and 30 fail-overs of the engine; CAMPAIGN="--faults 50 --seed 7"
 	@$(CAMPAIGN_RUN) $(CAMPAIGN)
 cluster-quick: $(B)/cairn ## the same, short, and its control: part of make test
 	@node --test --test-reporter=dot test/cluster/server/judge.test.mjs
-	@$(CAMPAIGN_RUN) --quick --quiet
+	@$(CAMPAIGN_RUN) --quick --quiet --r2
 	@$(CAMPAIGN_RUN) --control --quick --quiet
 cluster-control: $(B)/cairn ## an engine that does not wait for its standby: losses must be found
 	@$(CAMPAIGN_RUN) --control

@@ -170,7 +170,8 @@ export class Attack {
       case "away": return restart(world.stop(name));
       case "disk": {
         await restart(world.kill(name, fault.ms % 2), true);
-        this.#diskLost = world.whole() // not before the next
+        this.#diskLost = world.whole() // not before the next; bodies follow when stores are there, which nothing tells
+          .then(() => world.r2 && pause(15_000))
           .catch((error) => this.stuck.push(`a lost disk is not replaced: ${error.message}`))
           .finally(() => (this.#diskLost = null));
         return;
