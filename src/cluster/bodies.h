@@ -116,6 +116,7 @@ struct cn_bodies_stats {
     uint64_t left;      /* deleted by Z5 */
     uint64_t damaged;   /* waiting to be repaired */
     uint64_t refused;   /* puts: Z1 */
+    uint64_t lacking;   /* shards owned here of which a replica lacks bodies, or cannot be asked */
     uint64_t rounds;    /* of the keeper */
 };
 void cn_bodies_stats(struct cn_bodies *bodies, struct cn_bodies_stats *stats);

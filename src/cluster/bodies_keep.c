@@ -381,6 +381,16 @@ static void let_catch_up(struct cn_bodies *bodies, uint32_t index, const struct 
     pthread_mutex_unlock(&bodies->lock);
 }
 
+static bool all_caught_up(struct cn_bodies *bodies, uint32_t index, const struct cn_host_view *view)
+{
+    bool all = true;
+    pthread_mutex_lock(&bodies->lock);
+    for (unsigned i = 0; i < view->count; i++)
+        all = all && has_caught_up(&bodies->shards[index], view->disks[i]);
+    pthread_mutex_unlock(&bodies->lock);
+    return all;
+}
+
 /* --- a round ---------------------------------------------------------------------------------- */
 
 static bool was_seen(struct cn_bodies *bodies, uint32_t index, const struct peer *peer)
@@ -465,6 +475,8 @@ static void keep_shard(struct cn_bodies *bodies, const struct round *round, uint
         let_catch_up(bodies, index, &view, bodied || any);
     else if (owned)
         cn_bodies_fell_behind(bodies, index, bodies->config.disk);
+    if (owned && !all_caught_up(bodies, index, &view))
+        bodies->lacking++;
     if (!replica && here && cn_bodies_now_ms() >= shard->leave_at_ms) {
         if (leave(bodies, index, &view, &err) < 0)
             warn(bodies, index, &err);
@@ -518,6 +530,7 @@ static void go_round(struct cn_bodies *bodies)
     }
     repair_damaged(bodies);
     bodies->failed = false;
+    bodies->lacking = 0;
     for (uint32_t i = 0; i < bodies->config.shard_count && !is_stopping(bodies); i++)
         keep_shard(bodies, round, i);
     if (!bodies->failed)
@@ -543,6 +556,7 @@ void *cn_bodies_keeper(void *data)
         go_round(bodies);
         pthread_mutex_lock(&bodies->lock);
         bodies->stats.rounds++;
+        bodies->stats.lacking = bodies->lacking;
         pthread_cond_broadcast(&bodies->changed);
         pthread_mutex_unlock(&bodies->lock);
     }

@@ -63,6 +63,7 @@ struct cn_bodies {
     unsigned thread_count;
     /* Of the keeper: something could not be done in this round; since when that is so. */
     bool failed;
+    unsigned lacking;
     int64_t failing_since_ms;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;

@@ -715,6 +715,11 @@ struct cn_blobs *cn_cluster_blobs(struct cn_cluster *cluster)
     return cn_blobs_among(cluster->blobs, cn_bodies_peers(cluster->bodies));
 }
 
+void cn_cluster_bodies(struct cn_cluster *cluster, struct cn_bodies_stats *stats)
+{
+    cn_bodies_stats(cluster->bodies, stats);
+}
+
 void cn_cluster_serve(struct cn_cluster *cluster, struct cn_node *node)
 {
     atomic_store(&cluster->objects, node);

@@ -110,6 +110,8 @@ struct cn_host *cn_cluster_host(struct cn_cluster *cluster);
 /* Blobs that lie on the disks of several nodes (cluster/bodies.h); the caller's, to be closed after
  * cn_cluster_leave(). */
 struct cn_blobs *cn_cluster_blobs(struct cn_cluster *cluster);
+struct cn_bodies_stats;
+void cn_cluster_bodies(struct cn_cluster *cluster, struct cn_bodies_stats *stats);
 /* The objects that can say which of them are known. Until cn_cluster_leave(). */
 void cn_cluster_serve(struct cn_cluster *cluster, struct cn_node *node);
 void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE]);

@@ -10,6 +10,7 @@
 #include "base/counter.h"
 #include "base/err.h"
 #include "cluster/book.h"
+#include "cluster/bodies.h"
 #include "cluster/host.h"
 #include "cluster/overview.h"
 #include "object/shard.h"
@@ -69,7 +70,9 @@ void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink)
     struct cn_host *host = cn_cluster_host(cluster);
     struct cn_host_status status;
     char text[CN_ERR_TEXT_MAX];
+    struct cn_bodies_stats bodies;
     cn_host_status(host, &status);
+    cn_cluster_bodies(cluster, &bodies);
     const struct {
         const char *name;
         enum cn_metric_type type;
@@ -106,6 +109,17 @@ void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink)
          status.feeds_dropped},
         {"cairn_cluster_replicas_behind", CN_METRIC_GAUGE,
          "Replicas here that lack something, or have not heard of their owner.", status.behind},
+        {"cairn_cluster_bodies", CN_METRIC_GAUGE, "Bodies of R2 on this disk.", bodies.count},
+        {"cairn_cluster_bodies_lacking_shards", CN_METRIC_GAUGE,
+         "Shards it owns of which a replica lacks bodies, or cannot be asked.", bodies.lacking},
+        {"cairn_cluster_bodies_damaged", CN_METRIC_GAUGE, "... that wait to be repaired.",
+         bodies.damaged},
+        {"cairn_cluster_bodies_repaired_total", CN_METRIC_COUNTER,
+         "Bodies that were missing or damaged here, and came from another node.", bodies.repaired},
+        {"cairn_cluster_bodies_collected_total", CN_METRIC_COUNTER,
+         "Bodies that no bucket knew, and are deleted.", bodies.collected},
+        {"cairn_cluster_bodies_refused_total", CN_METRIC_COUNTER,
+         "Puts that failed because no second node could be reached.", bodies.refused},
     };
     const struct {
         const char *role;
