@@ -205,6 +205,7 @@ const GLUE = {
   "deploy/v4_upload.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs", "integration/deploy/attacks.test.mjs"],
   "deploy/v4_versions.c": ["a request, calls of the depot, an answer", "integration/deploy/deploy.test.mjs"],
   "remote/far.c": ["letters between WebSockets of two servers", "cluster/server/calls.test.mjs"],
+  "remote/others.c": ["questions of services to other servers", "cluster/server/services.test.mjs"],
   "remote/target.c": ["calls between workers of two servers", "cluster/server/calls.test.mjs"],
   "net/caller.c": ["calls libcurl", "integration/deploy/remote.test.mjs"],
   "net/curl_lazy.c": ["loads libcurl with the first call", "integration/admin/egress.test.mjs"],

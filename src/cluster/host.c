@@ -780,6 +780,15 @@ int cn_host_move(struct cn_host *host, uint32_t shard, const char *node, struct 
     return request.rc;
 }
 
+void cn_host_each_node(struct cn_host *host,
+                       void (*each)(void *data, uint64_t disk, const char *name), void *data)
+{
+    pthread_mutex_lock(&host->status_lock);
+    for (unsigned i = 0; i < host->node_count; i++)
+        each(data, host->nodes[i].disk, host->nodes[i].name);
+    pthread_mutex_unlock(&host->status_lock);
+}
+
 bool cn_host_name(struct cn_host *host, uint64_t disk, char name[CN_ENGINE_PG_NODE_MAX + 1])
 {
     bool found = false;

@@ -239,6 +239,9 @@ struct cn_host_owner {
 struct cn_host_owner cn_host_owner(struct cn_host *host, uint32_t shard);
 
 /* The name of the node that has the disk. False: none of that disk is live. Any thread. */
+/* Calls back for every node of the last look at the engine, this one too, with a lock held. */
+void cn_host_each_node(struct cn_host *host,
+                       void (*each)(void *data, uint64_t disk, const char *name), void *data);
 bool cn_host_name(struct cn_host *host, uint64_t disk, char name[CN_ENGINE_PG_NODE_MAX + 1]);
 
 /* The same of its address. */

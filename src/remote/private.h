@@ -83,4 +83,8 @@ void cn_far_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker
                   const struct cn_question *question, const uint8_t *body, size_t size);
 void cn_far_break(struct cn_remote_lane *lane, uint64_t disk);
 
+/* others.c: a question of the type NODE. */
+void cn_others_asked(struct cn_remote_lane *lane, uint64_t ticket,
+                     const struct cn_question *question, const uint8_t *body, size_t size);
+
 #endif

@@ -9,6 +9,7 @@
  *     SERVICE   an operation of a service's object (service/wire.h)   what is asked   answered
  *     TARGET    something that an instance of a worker has lent       its bytes       its result
  *     SOCKETS   letters between ends of WebSockets (worker/ws_far.h)  letters         unknown ones
+ *     NODE      something of a service on a node (service/others.h)   its bytes       its answer
  *
  *     answer    means
  *     DONE      it was carried out
@@ -36,7 +37,8 @@ enum cn_question_type {
     CN_QUESTION_CALL = 1,
     CN_QUESTION_SERVICE,
     CN_QUESTION_TARGET,
-    CN_QUESTION_SOCKETS
+    CN_QUESTION_SOCKETS,
+    CN_QUESTION_NODE
 };
 
 #define CN_QUESTION_TEXT_MAX (1u << 20) /* of a name, a method */
@@ -54,7 +56,7 @@ struct cn_question {
     /* TARGET: the instance. SOCKETS: the lane. */
     uint64_t life;
     uint32_t lane, serial;
-    char *method; /* owned; NULL: none */
+    char *method; /* owned; NULL: none. SERVICE: its namespace; NODE: the service */
     struct cn_origin origin;
 };
 

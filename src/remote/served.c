@@ -216,6 +216,15 @@ static void take_service(struct cn_remote_lane *lane, struct cn_namespace *ns, u
     hand_in(lane, &call->call, size);
 }
 
+/* That of a service may have been made on another node just now, by its API. */
+static struct cn_namespace *find_namespace(struct cn_node *node, const struct cn_question *question)
+{
+    struct cn_namespace *ns = cn_node_namespace_find(node, question->namespace_id);
+    return !ns && question->type == CN_QUESTION_SERVICE && question->method
+               ? cn_service_namespace(node, question->namespace_id, question->method)
+               : ns;
+}
+
 static void take_call(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
                       uint64_t ticket, struct cn_question *question, const uint8_t *body,
                       size_t size)
@@ -228,7 +237,7 @@ static void take_call(struct cn_remote_lane *lane, const struct cn_pipe_asker *a
         refuse(lane, ticket, shard);
         return;
     }
-    struct cn_namespace *ns = cn_node_namespace_find(node, question->namespace_id);
+    struct cn_namespace *ns = find_namespace(node, question);
     key.namespace_id = question->namespace_id;
     bool service = ns && cn_service_owns(ns->name);
     if (!ns || service != (question->type == CN_QUESTION_SERVICE) ||
@@ -256,6 +265,8 @@ void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t tic
         reply_error(lane, ticket, 0, rc, "the node that was asked cannot read the question");
     else if (question.type == CN_QUESTION_TARGET)
         cn_target_asked(lane, ticket, &question, body, body_size);
+    else if (question.type == CN_QUESTION_NODE)
+        cn_others_asked(lane, ticket, &question, body, body_size);
     else if (question.type == CN_QUESTION_SOCKETS)
         cn_far_asked(lane, asker, ticket, &question, body, body_size);
     else

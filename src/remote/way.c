@@ -320,7 +320,7 @@ static void write_head(struct cn_way_call *sent)
                                    .name_size = call->name_size,
                                    .turn = sent->way->turn,
                                    .op = service ? call->op : 0,
-                                   .method = message ? message->method : NULL,
+                                   .method = message ? message->method : (char *)call->ns->name,
                                    .origin = call->envelope.origin};
     memcpy(question.id, call->key.id, sizeof(question.id));
     cn_buf_clear(&sent->head);

@@ -30,9 +30,11 @@
 #include "object/node.h"
 #include "object/shard.h"
 #include "remote/far.h"
+#include "remote/others.h"
 #include "remote/remote.h"
 #include "remote/target.h"
 #include "server/address.h"
+#include "service/others.h"
 #include "server/classes.h"
 #include "server/deploy_classes.h"
 #include "server/witness.h"
@@ -84,6 +86,7 @@ struct cn_cluster {
     struct cn_host *host;
     struct cn_shards *shards;
     struct cn_remote *remote; /* from JOINED on */
+    struct cn_others others;
     struct cn_lane_remote lanes;
     unsigned lane_count, call_wait_ms;
     struct cn_engine_pg_info info;
@@ -577,6 +580,36 @@ static void remote_give_up(void *data, struct cn_call *call)
     cn_call_turn_away(call, CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_ECLOSED, text);
 }
 
+/* Nodes but this one: service/others.h. */
+struct others {
+    struct cn_other *items;
+    size_t count, max;
+    uint64_t own;
+};
+
+static void add_other(void *data, uint64_t disk, const char *name)
+{
+    struct others *others = data;
+    if (disk == others->own || others->count == others->max)
+        return;
+    struct cn_other *other = &others->items[others->count++];
+    other->disk = disk;
+    snprintf(other->name, sizeof(other->name), "%s", name);
+}
+
+static size_t list_others(void *data, struct cn_other items[], size_t max)
+{
+    struct cn_cluster *cluster = data;
+    struct others others = {.items = items, .max = max, .own = cluster->disk.id};
+    cn_host_each_node(cluster->host, add_other, &others);
+    return others.count;
+}
+
+const struct cn_others *cn_cluster_others(struct cn_cluster *cluster)
+{
+    return &cluster->others;
+}
+
 static int open_remote(struct cn_cluster *cluster, struct cn_err *err)
 {
     struct cn_remote_options options = {.disk = cluster->disk.id,
@@ -589,6 +622,7 @@ static int open_remote(struct cn_cluster *cluster, struct cn_err *err)
                                         .give_up = remote_give_up};
     memcpy(options.cluster, cluster->info.cluster, sizeof(options.cluster));
     memcpy(options.key, cluster->info.secret, sizeof(options.key));
+    cluster->others = (struct cn_others){cluster, list_others, cn_remote_others_ask};
     return cn_remote_new(&options, &cluster->remote, err);
 }
 

@@ -70,6 +70,7 @@ struct cn_host;
 struct cn_lane_remote;
 struct cn_ledger;
 struct cn_metrics_sink;
+struct cn_others;
 struct cn_node;
 struct cn_shards;
 struct cn_witness;
@@ -140,5 +141,8 @@ const struct cn_lane_remote *cn_cluster_remote(struct cn_cluster *cluster);
 void cn_cluster_mark(const struct cn_cluster *cluster, uint64_t *disk, uint64_t *life);
 /* Whether it has failed; then *err says why. */
 bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err);
+
+/* How services ask other nodes (service/others.h). */
+const struct cn_others *cn_cluster_others(struct cn_cluster *cluster);
 
 #endif

@@ -122,6 +122,8 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
                                        .retention_days = options->analytics_days};
     data->services.points = cn_points_new(&points);
     data->services.disk = data->disk;
+    if (data->cluster)
+        data->services.others = cn_cluster_others(data->cluster);
     struct cn_node_options node = {
         .shards = data->shards,
         .lane_count = options->lane_count,

@@ -68,7 +68,7 @@ TEST(question, is_refused_if_no_peer_may_ask_it)
     CHECK_INT(CN_EPROTOCOL, read_back(&question, &back)); \
     cn_question_clear(&back)
     REFUSED(type = 0);
-    REFUSED(type = 5);
+    REFUSED(type = CN_QUESTION_NODE + 1);
     REFUSED(kind = CN_CALL_ALARM);
     REFUSED(kind = CN_CALL_ACCESS);
     REFUSED(kind = CN_CALL_SOCKET);
