@@ -240,11 +240,11 @@ async function writes() {
 // --- at rest -------------------------------------------------------------------------------------
 
 /** Memory, threads and processor time of nodes that nobody asks anything, and what they ask of the engine. */
-async function rest(cluster, span = 10) {
+async function rest(cluster, span = 8) {
   // What was begun is done: objects are let go, databases written.
   for (let i = 0, before = 1e9; i < 40; i++) {
     const cpu = cluster.nodes.reduce((sum, node) => sum + usage(node.pid).cpu, 0);
-    if (i > 1 && cpu - before < 0.1 * cluster.nodes.length) break;
+    if (i > 1 && cpu - before < 0.05 * cluster.nodes.length) break;
     before = cpu;
     await sleep(3000);
   }
@@ -279,7 +279,7 @@ async function idle() {
   row("a node at rest, 256 stores", atRest(figures[256]), { beside: `1 store: ${atRest(figures[1])}; 1,024: ${atRest(figures[1024])}; single server: ` +
     atRest({ ...after, threads: threads(single.pid), cpu: (after.cpu - before.cpu) * 20 }) });
   await single.stop();
-  const three = await Cluster.make({ shards: 24, replicas: 2 }); // so few that they are spread soon
+  const three = await Cluster.make({ shards: 6, replicas: 2 }); // so few that they are spread soon
   for (let i = 0; i < 3; i++) await three.start();
   await three.whole(3);
   await three.rest();
@@ -292,7 +292,7 @@ async function idle() {
 
 async function load() {
   const span = Number(process.env.BENCH_LOAD || 20);
-  const pair = await Cluster.make({ shards: 24, replicas: 2 }); // so few that they are spread soon
+  const pair = await Cluster.make({ shards: 16, replicas: 2 }); // so few that they are spread soon
   const owner = await pair.start();
   await pair.start();
   await pair.whole();
@@ -314,7 +314,7 @@ async function load() {
   const { rate, requests } = await running;
   const most = (key) => Math.max(...seen.map((one) => one[key]));
   if (process.env.BENCH_VERBOSE) for (const one of seen) console.log(JSON.stringify(one));
-  row("the same with a second node, which follows", per(rate), { beside: `24 shards, ${count(requests)} writes to those of one node in ${span} s` });
+  row("the same with a second node, which follows", per(rate), { beside: `16 shards, ${count(requests)} writes to those of one node in ${span} s` });
   row("  the log tables, at most", bytes(most("log")), { beside: `the ring went on ${cuts} times` });
   row("  the tables session, shard and cluster, at most", ["session", "shard", "cluster"].map((key) => bytes(most(key))).join(", "), {
     beside: `at first ${["session", "shard", "cluster"].map((key) => bytes(seen[0][key])).join(", ")}; queue of notifications ${(most("queue") * 100).toFixed(2)} % full` });
