@@ -51,6 +51,7 @@ static const struct cn_wire_field asked[] = {
     CN_WIRE_UINT(17, struct cn_r2_call, limit, UINT32_MAX),
     CN_WIRE_BOOL(18, struct cn_r2_call, include_http),
     CN_WIRE_BOOL(19, struct cn_r2_call, include_custom),
+    CN_WIRE_BUF(20, struct cn_r2_call, ids, KEYS_MAX),
     CN_WIRE_END};
 
 static const struct cn_wire_field answered[] = {
@@ -64,6 +65,7 @@ static const struct cn_wire_field answered[] = {
     CN_WIRE_BOOL(8, struct cn_r2_call, last_prefix),
     CN_WIRE_UINT(9, struct cn_r2_call, total_objects, UINT64_MAX),
     CN_WIRE_UINT(10, struct cn_r2_call, total_bytes, UINT64_MAX),
+    CN_WIRE_BUF(11, struct cn_r2_call, ids, KEYS_MAX),
     CN_WIRE_END};
 
 /* Its bytes, or segments that add up to its size. */
@@ -96,6 +98,8 @@ static bool check(const struct cn_service_call *base)
     case CN_R2_UPLOAD_ABORT:
     case CN_R2_UPLOAD_PARTS:
         return call->upload != NULL;
+    case CN_R2_KNOWN:
+        return call->ids.size % sizeof(struct cn_blob_id) == 0;
     default:
         return true;
     }
@@ -116,7 +120,7 @@ static void trim(struct cn_service_call *base)
 
 const struct cn_service_wire cn_r2_wire = {
     .size = sizeof(struct cn_r2_call),
-    .ops = (1u << (CN_R2_FORGET + 1)) - 1,
+    .ops = (1u << (CN_R2_KNOWN + 1)) - 1,
     .asked = asked,
     .answered = answered,
     .fini = cn_r2_call_fini,
