@@ -426,7 +426,7 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 
 # The real wrangler, of the version in test/wrangler/package-lock.json, which npm brings: commands, then the gallery, the applications and
 # the starters with their own tests on an empty server that gets them by it. KILLS=200: deployments that are killed. SHORT=1: part of `make test`.
-WRANGLER_TESTS  = $(if $(SHORT),wrangler client,wrangler client projects queues routes)
+WRANGLER_TESTS  = $(if $(SHORT),wrangler client,wrangler client projects queues routes cluster)
 DEPLOYED_TESTS  = examples/gallery examples/hello examples/sockets apps/riven-tracker apps/path-stats cli/starters
 WRANGLER_RUN    = CAIRN=$(abspath $(B)/cairn) WRANGLER=$(abspath build/wrangler/node_modules/wrangler/bin/wrangler.js) node --test --test-reporter=spec
 .PHONY: test-wrangler
