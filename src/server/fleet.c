@@ -928,8 +928,11 @@ int cn_fleet_serves(struct cn_fleet *fleet, const struct cn_depot_state *state, 
     }
     if (rc < 0)
         return rc;
-    bool alone = cn_depot_follow_begin(fleet->depot); /* nobody changes before it serves: begin() */
-    CN_ASSERT(alone);
+    while (
+        !cn_depot_follow_begin(fleet->depot)) { /* changes wait until it serves; a copy may not */
+        if (!pause_until(fleet, ASK_MS, INT64_MAX))
+            return set_ending(err);
+    }
     do
         rc = adopt(fleet, err);
     while (cn_cluster_is_away(fleet->cluster, rc, err));
