@@ -5,6 +5,7 @@
 #ifndef CN_REMOTE_PRIVATE_H
 #define CN_REMOTE_PRIVATE_H
 #include <pthread.h>
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "base/list.h"
@@ -44,19 +45,29 @@ struct cn_remote_lane {
     uv_timer_t timer;       /* runs while something is held */
     uint64_t last_number;   /* of a call */
     size_t held_count, held_bytes;
-    uint64_t refusals, given_up;
     struct cn_lane *worker;       /* the lane around it; NULL: it has objects alone */
     struct cn_ws_carrier carrier; /* for it */
     struct cn_map askers;         /* number of a pipe -> uint32_t[]: O3, by shard */
+};
+
+/* Relaxed: they are only looked at. */
+struct cn_remote_numbers {
+    atomic_uint_least64_t sent, served, refused, lost, given_up, held;
 };
 
 struct cn_remote {
     struct cn_remote_options options;
     struct cn_tls_context *tls;
     struct cn_pipe_budget budget;
+    struct cn_remote_numbers numbers;
     pthread_mutex_t lock;          /* guards what follows */
     struct cn_remote_lane **lanes; /* owned array; NULL: not open */
 };
+
+static inline void cn_remote_add(atomic_uint_least64_t *number, int64_t by)
+{
+    atomic_fetch_add_explicit(number, (uint64_t)by, memory_order_relaxed);
+}
 
 /* remote.c: a hook of the pipes */
 bool cn_remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1]);

@@ -152,6 +152,22 @@ void cn_remote_lane_free(struct cn_object_lane *objects)
     objects->remote = NULL;
 }
 
+static uint64_t load(const atomic_uint_least64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+void cn_remote_count(struct cn_remote *remote, struct cn_remote_counts *counts)
+{
+    const struct cn_remote_numbers *numbers = &remote->numbers;
+    *counts = (struct cn_remote_counts){.sent = load(&numbers->sent),
+                                        .served = load(&numbers->served),
+                                        .refused = load(&numbers->refused),
+                                        .lost = load(&numbers->lost),
+                                        .given_up = load(&numbers->given_up),
+                                        .held = load(&numbers->held)};
+}
+
 /* --- the node -------------------------------------------------------------------------------- */
 
 int cn_remote_new(const struct cn_remote_options *options, struct cn_remote **result,

@@ -106,4 +106,14 @@ void cn_remote_pipe(struct cn_remote *remote, struct cn_stream_moved *moved, con
 /* The node of the disk is silent (C10): what waits for it fails, and is looked up again. */
 void cn_remote_silent(struct cn_remote *remote, uint64_t disk);
 
+/* What was counted so far, of all lanes. Any thread. */
+struct cn_remote_counts {
+    uint64_t sent, served; /* calls to objects of other nodes, and of theirs to ours */
+    uint64_t refused;      /* of those that were sent: not carried out, tried again */
+    uint64_t lost;         /* O1 */
+    uint64_t given_up;     /* O2 */
+    uint64_t held;         /* now */
+};
+void cn_remote_count(struct cn_remote *remote, struct cn_remote_counts *counts);
+
 #endif

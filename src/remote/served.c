@@ -118,6 +118,7 @@ static bool is_taken(struct cn_remote_lane *lane, const struct cn_pipe_asker *as
 
 static void hand_in(struct cn_remote_lane *lane, struct cn_call *call, size_t size)
 {
+    cn_remote_add(&lane->remote->numbers.served, 1);
     call->size = size;
     call->envelope.from = call->envelope.to = cn_desk_place(lane->objects->desk);
     cn_envelope_hand_in(&call->envelope);

@@ -204,6 +204,7 @@ static void on_time(uv_timer_t *timer)
 static void uncount(struct cn_remote_lane *lane, const struct cn_way_call *held)
 {
     lane->held_count--;
+    cn_remote_add(&lane->remote->numbers.held, -1);
     lane->held_bytes -= held->call->size;
 }
 
@@ -231,6 +232,7 @@ static void hold(struct cn_way_call *call)
         return;
     }
     lane->held_count++;
+    cn_remote_add(&lane->remote->numbers.held, 1);
     lane->held_bytes += call->call->size;
     if (cn_list_empty(&way->held))
         cn_list_push_back(&lane->blocked, &way->link);
@@ -260,7 +262,7 @@ static void go_on(struct cn_way *way);
 static void on_refused(struct cn_way_call *sent, uint64_t owner)
 {
     struct cn_way *way = sent->way;
-    way->lane->refusals++;
+    cn_remote_add(&way->lane->remote->numbers.refused, 1);
     if (sent->stale) { /* O4 */
         fail(sent, CN_FAULT_RETRYABLE | CN_FAULT_REMOTE, CN_ECLOSED, CN_SHARD_AWAY);
         return;
@@ -290,6 +292,7 @@ static void on_done(struct cn_pipe_question *question, enum cn_pipe_end end, uin
     } else if (end == CN_PIPE_UNSENT) {
         on_refused(sent, 0);
     } else if (end == CN_PIPE_LOST) {
+        cn_remote_add(&lane->remote->numbers.lost, 1);
         fail(sent, lost_faults(sent->call), CN_ECLOSED, LOST); /* O1 */
     } else if (cn_reply_get(&reply, bytes, size, &body, &body_size) < 0) {
         fail(sent, CN_FAULT_REMOTE, CN_EPROTOCOL, "another node's answer cannot be read");
@@ -345,6 +348,7 @@ static int send_to(struct cn_way_call *call, uint64_t disk)
     if (rc < 0)
         return rc;
     count_sent(call, disk);
+    cn_remote_add(&way->lane->remote->numbers.sent, 1);
     return 0;
 }
 
@@ -438,7 +442,7 @@ static void give_up(struct cn_way_call *held)
 {
     struct cn_remote_lane *lane = held->way->lane;
     unhold(held);
-    lane->given_up++;
+    cn_remote_add(&lane->remote->numbers.given_up, 1);
     struct cn_call *call = release(held);
     lane->remote->options.give_up(lane->remote->options.data, call);
 }

@@ -632,6 +632,11 @@ static void lane_opens(void *data, struct cn_object_lane *objects)
     cn_far_open(objects->data);
 }
 
+void cn_cluster_counts(struct cn_cluster *cluster, struct cn_remote_counts *counts)
+{
+    cn_remote_count(cluster->remote, counts);
+}
+
 const struct cn_lane_remote *cn_cluster_remote(struct cn_cluster *cluster)
 {
     return &cluster->lanes;

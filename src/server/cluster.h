@@ -71,6 +71,7 @@ struct cn_lane_remote;
 struct cn_ledger;
 struct cn_metrics_sink;
 struct cn_others;
+struct cn_remote_counts;
 struct cn_node;
 struct cn_shards;
 struct cn_witness;
@@ -135,6 +136,8 @@ const struct cn_ledger *cn_cluster_ledger(struct cn_cluster *cluster);
  * NULL: it serves; and what is counted. Any thread, `cluster` is a struct cn_cluster. */
 const char *cn_cluster_unready(void *cluster, char *text, size_t size);
 void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink);
+/* What calls to and from other nodes came to. Any thread. */
+void cn_cluster_counts(struct cn_cluster *cluster, struct cn_remote_counts *counts);
 /* For lanes: their way to other nodes. */
 const struct cn_lane_remote *cn_cluster_remote(struct cn_cluster *cluster);
 /* Which disk it is, and which life of it (cn_node_options). */

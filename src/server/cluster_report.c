@@ -14,6 +14,7 @@
 #include "cluster/host.h"
 #include "cluster/overview.h"
 #include "object/shard.h"
+#include "remote/remote.h"
 #include "server/cluster.h"
 #include "store/log.h"
 #include "store/store.h"
@@ -71,8 +72,10 @@ void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink)
     struct cn_host_status status;
     char text[CN_ERR_TEXT_MAX];
     struct cn_bodies_stats bodies;
+    struct cn_remote_counts calls;
     cn_host_status(host, &status);
     cn_cluster_bodies(cluster, &bodies);
+    cn_cluster_counts(cluster, &calls);
     const struct {
         const char *name;
         enum cn_metric_type type;
@@ -107,6 +110,20 @@ void cn_cluster_metrics(void *cluster, struct cn_metrics_sink *sink)
         {"cairn_cluster_feeds_dropped_total", CN_METRIC_COUNTER,
          "Feeds for which there was no room; replicas read them from the engine.",
          status.feeds_dropped},
+        {"cairn_cluster_calls_sent_total", CN_METRIC_COUNTER,
+         "Calls to objects of other nodes that were sent.", calls.sent},
+        {"cairn_cluster_calls_served_total", CN_METRIC_COUNTER,
+         "Calls of other nodes to objects here.", calls.served},
+        {"cairn_cluster_calls_refused_total", CN_METRIC_COUNTER,
+         "Calls that were sent to a node that does not have the object, and tried again.",
+         calls.refused},
+        {"cairn_cluster_calls_lost_total", CN_METRIC_COUNTER,
+         "Calls that failed because their connection broke; they may have been carried out.",
+         calls.lost},
+        {"cairn_cluster_calls_given_up_total", CN_METRIC_COUNTER,
+         "Calls that failed because no node answered for their object in time.", calls.given_up},
+        {"cairn_cluster_calls_waiting", CN_METRIC_GAUGE,
+         "Calls that wait for a node that answers for their object.", calls.held},
         {"cairn_cluster_replicas_behind", CN_METRIC_GAUGE,
          "Replicas here that lack something, or have not heard of their owner.", status.behind},
         {"cairn_cluster_bodies", CN_METRIC_GAUGE, "Bodies of R2 on this disk.", bodies.count},
