@@ -194,7 +194,7 @@ static int fetch_version(struct cn_fleet *fleet, const struct cn_depot_version *
 }
 
 /* Files of all versions, and the code of those that serve: others are fetched when they are needed
- * (need()). */
+ * (need()). One that cannot be had does not keep the others away; the first of those is told. */
 static int fetch_state(struct cn_fleet *fleet, const struct cn_depot_state *state,
                        struct cn_err *err)
 {
@@ -202,14 +202,19 @@ static int fetch_state(struct cn_fleet *fleet, const struct cn_depot_state *stat
         const struct cn_depot_script *script = &state->scripts[i];
         for (size_t k = 0; k < script->version_count; k++) {
             const struct cn_depot_version *version = &script->versions[k];
-            int rc = is_ending(fleet)
-                         ? set_ending(err)
-                         : fetch_version(fleet, version, cn_depot_serves(script, version->id), err);
-            if (rc < 0)
+            struct cn_err why = {0};
+            int rc = is_ending(fleet) ? set_ending(&why)
+                                      : fetch_version(fleet, version,
+                                                      cn_depot_serves(script, version->id), &why);
+            if (rc < 0 && !err->code)
+                *err = why;
+            if (rc == CN_ETIMEOUT || rc == CN_ECLOSED) {
+                *err = why;
                 return rc;
+            }
         }
     }
-    return 0;
+    return err->code;
 }
 
 /* --- leading ---------------------------------------------------------------------------------- */
@@ -803,12 +808,14 @@ static int read_first(struct cn_fleet *fleet, struct cn_err *err)
     cn_depot_state_unref(empty);
     int rc;
     do {
+        *err = (struct cn_err){0};
         struct cn_depot_state *state = read_state(fleet, cn_buf_text(&text), &fleet->current, err);
         rc = state ? 0 : err->code;
         if (state)
             rc = fetch_state(fleet, state, err);
         if (rc < 0 && rc != CN_ETIMEOUT && state) { /* W5 */
             cn_error("cluster: %s", err->text);
+            *err = (struct cn_err){0};
             rc = 0;
         }
         if (rc == 0)

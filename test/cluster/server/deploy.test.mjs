@@ -187,3 +187,22 @@ test("two nodes deploy at once, and one after the other takes its turn; a node t
   await until(async () => (await clients.b.script("x", hello("again"))).status === 200, "b deploys again");
   assert.deepEqual(await fleet.answers(), all("again"));
 });
+
+test("bytes in the engine that are not those that were deployed are served by nobody; the other workers are", options, async (t) => {
+  const fleet = await Fleet.begin(t, ["a", "b"]);
+  const clients = await fleet.clients();
+  await clients.a.deploy("z", hello("good"));
+  await clients.a.deploy("x", hello("an honest version"));
+  const b = fleet.nodes.get("b");
+  assert.deepEqual(await b.stop(), { code: 0, signal: null });
+  rmSync(`${b.data}/deployed`, { recursive: true }); // it has to fetch everything
+  const sum = await fleet.engine.ask("SELECT sum FROM cairn.piece WHERE position('an honest version'::bytea in body) > 0 ORDER BY sum LIMIT 1");
+  await fleet.engine.ask("UPDATE cairn.piece SET body = convert_to(replace(convert_from(body, 'UTF8'), 'honest', 'forged'), 'UTF8') WHERE position('an honest version'::bytea in body) > 0");
+  assert.ok(sum);
+  await fleet.up("b");
+  assert.match(fleet.nodes.get("b").output, /does not match its checksum in the engine/);
+  assert.equal((await get(fleet.nodes.get("b"), "/", { host: "x.localhost" })).status, 503);
+  assert.deepEqual(await fleet.answers("/", "z.localhost"), all("good", ["a", "b"]));
+  await clients.a.deploy("x", hello("deployed again"));
+  assert.deepEqual(await fleet.answers("/", "x.localhost"), all("deployed again", ["a", "b"]));
+});
