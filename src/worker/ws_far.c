@@ -50,8 +50,9 @@ struct cn_ws_far {
     uint64_t target;       /* the end on the other side */
     bool near;             /* F4: it was claimed here */
     bool attached;
-    bool waits;                                 /* F5 */
-    uint64_t until_ms;                          /* parked: loop time when it is lost */
+    bool waits;        /* F5 */
+    unsigned doomed;   /* F2: ticks since it was named in an answer; 0: it was not */
+    uint64_t until_ms; /* parked: loop time when it is lost */
     void (*parked)(void *data, bool is_parked); /* somebody waits for it; NULL: nobody */
     void *parked_data;
 };
@@ -73,6 +74,8 @@ struct letter {
     size_t size;
     unsigned code;
     char *error;
+    char *protocol; /* of ATTACH: what the client's connection has agreed on */
+    bool deflate;
 };
 
 static const struct cn_wire_field head_fields[] = {
@@ -90,6 +93,8 @@ static const struct cn_wire_field letter_fields[] = {
     CN_WIRE_BYTES(7, struct letter, bytes, size, CN_WS_QUEUE_MAX),
     CN_WIRE_UINT(8, struct letter, code, UINT16_MAX),
     CN_WIRE_TEXT(9, struct letter, error, ERROR_MAX),
+    CN_WIRE_TEXT(10, struct letter, protocol, ERROR_MAX),
+    CN_WIRE_BOOL(11, struct letter, deflate),
     CN_WIRE_END};
 
 /* With its size before it. */
@@ -198,16 +203,17 @@ static void refill(struct trunk *trunk)
     }
 }
 
-/* The numbers in an answer. */
-static void lose_named(struct trunk *trunk, const uint8_t *at, size_t size)
+/* The numbers in an answer. How the other side has ended may be on its way still: an answer can
+ * overtake it. */
+static void doom_named(struct trunk *trunk, const uint8_t *at, size_t size)
 {
     const uint8_t *end = at + size;
     uint64_t handle;
     while (cn_wire_get_varint(&at, end, &handle)) {
         struct cn_ws_end *own = cn_websocket_find(trunk->lane, (double)handle);
         struct cn_ws_far *far = own ? cn_ws_far_of(own) : NULL;
-        if (far && far->trunk == trunk)
-            lose(far);
+        if (far && far->trunk == trunk && !far->doomed)
+            far->doomed = 1;
     }
 }
 
@@ -225,7 +231,7 @@ static void on_answer(struct cn_lane *lane, void *asked, const uint8_t *answer, 
     if (!answer)
         trunk_lose(trunk);
     else
-        lose_named(trunk, answer, size);
+        doom_named(trunk, answer, size);
     flush(trunk);
     refill(trunk);
     unpin(trunk);
@@ -405,7 +411,8 @@ void cn_ws_far_attach(struct cn_ws_far *far)
     if (far->attached)
         return;
     far->attached = true;
-    post(far, (struct letter){.kind = ATTACH});
+    post(far, (struct letter){
+                  .kind = ATTACH, .protocol = far->end->protocol, .deflate = far->end->deflate});
 }
 
 static void post_item(struct cn_ws_far *far, const struct cn_ws_item *item)
@@ -586,6 +593,9 @@ static bool deliver(struct trunk *trunk, const struct letter *letter)
             return false;
         far = far_new(trunk, end, letter->from, false);
         far->attached = true;
+        cn_free(end->peer->protocol);
+        end->peer->protocol = letter->protocol ? cn_strdup(letter->protocol) : NULL;
+        end->peer->deflate = letter->deflate;
         cn_ws_end_claim(end, &far_ops, far);
         return true;
     }
@@ -693,11 +703,46 @@ void cn_ws_far_break(struct cn_lane *lane, uint64_t disk)
     }
 }
 
+/* The oldest that was named a tick ago, or NULL. */
+static struct cn_ws_far *find_doomed(const struct trunk *trunk)
+{
+    CN_LIST_FOREACH(&trunk->fars, node)
+    {
+        struct cn_ws_far *far = CN_CONTAINER_OF(node, struct cn_ws_far, link);
+        if (far->doomed > 1)
+            return far;
+    }
+    return NULL;
+}
+
+static void lose_doomed(struct trunk *trunk)
+{
+    struct cn_ws_far *far;
+    while ((far = find_doomed(trunk)))
+        lose(far);
+    CN_LIST_FOREACH(&trunk->fars, node)
+    {
+        far = CN_CONTAINER_OF(node, struct cn_ws_far, link);
+        far->doomed += far->doomed > 0;
+    }
+}
+
 /* F2 */
 void cn_ws_far_lane_tick(struct cn_lane *lane)
 {
     uint64_t now = uv_now(&lane->loop);
+    struct cn_list rest;
     cn_loop_assert_owner(&lane->loop);
+    cn_list_init(&rest);
+    cn_list_splice(&rest, &lane->far_trunks);
+    while (!cn_list_empty(&rest)) {
+        struct cn_list *node = cn_list_take_front(&rest);
+        struct trunk *trunk = CN_CONTAINER_OF(node, struct trunk, link);
+        cn_list_push_back(&lane->far_trunks, node);
+        pin(trunk);
+        lose_doomed(trunk);
+        unpin(trunk);
+    }
     CN_LIST_FOREACH(&lane->far_trunks, node)
     {
         struct trunk *trunk = CN_CONTAINER_OF(node, struct trunk, link);

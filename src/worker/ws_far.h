@@ -15,7 +15,8 @@
  * F1  Letters of a trunk arrive in order and once; or a question fails, and every conversation of
  *     the trunk ends. Nothing is sent again.
  * F2  What one side has lost ends on the other: it is named in the answer to its next letter, and
- *     about every one that says nothing a letter asks (keep_ms).
+ *     about every one that says nothing a letter asks (keep_ms). It ends a tick or two later: how
+ *     the other side has ended may be on its way still.
  * F3  A site has the life of its process: a letter for another life is for nobody.
  * F4  When the other side is lost, the side that was claimed (in front of a client) sees 1012, so
  *     that the client connects again; the side of the object sees 1006.

@@ -347,6 +347,12 @@ TEST(ws_far, a_cut_arrives_with_its_error)
     close_fars(1);
 }
 
+static void tick(struct cn_lane *lane, void *data)
+{
+    (void)data;
+    cn_ws_far_lane_tick(lane);
+}
+
 /* F1, F4: clients are told to connect again, objects that their clients are gone; and the other
  * side, which has not noticed, learns it from the next letter. */
 TEST(ws_far, a_question_that_fails_ends_all_that_shared_it)
@@ -360,15 +366,13 @@ TEST(ws_far, a_question_that_fails_ends_all_that_shared_it)
     CHECK_STR("", far[0].seen);
     say(&far[0], "who is there?");
     settle();
+    CHECK_STR("", far[0].seen); /* it may be told how it ended yet */
+    worker_rig_run(&rig, B, tick, NULL);
+    worker_rig_run(&rig, B, tick, NULL);
+    settle();
     CHECK_STR("c1006::cut", far[0].seen);
     CHECK_STR("", far[1].seen); /* it has said nothing yet */
     close_fars(2);
-}
-
-static void tick(struct cn_lane *lane, void *data)
-{
-    (void)data;
-    cn_ws_far_lane_tick(lane);
 }
 
 /* F2: one that says nothing is asked about. */
@@ -385,7 +389,26 @@ TEST(ws_far, silent_ones_are_asked_about)
     worker_rig_run(&rig, B, tick, NULL);
     settle();
     carriers[B].keep_ms = 10000;
+    worker_rig_run(&rig, B, tick, NULL);
+    worker_rig_run(&rig, B, tick, NULL);
     CHECK_STR("c1006::cut", far[0].seen);
+    close_fars(1);
+}
+
+/* How the other side has ended is told, not that it is not there any more: an answer may overtake
+ * the letter that says so. */
+TEST(ws_far, a_close_that_an_answer_overtakes_is_not_lost)
+{
+    open_fars(1);
+    settle();
+    say(&far[0], "crosses");
+    say(&near[0], "!");
+    worker_rig_run(&rig, A, let_go, &near[0]);
+    /* What B has asked is carried first, and finds nobody. */
+    settle();
+    worker_rig_run(&rig, B, tick, NULL);
+    settle();
+    CHECK_STR("c4001:done:clean", far[0].seen);
     close_fars(1);
 }
 
