@@ -89,9 +89,9 @@ bool cn_service_owns(const char *namespace_name);
 /* The service that a namespace belongs to by its name, "$kv/ID"; NULL: none. */
 const struct cn_service_def *cn_service_of(const char *namespace_name);
 
-/* The namespace of a service that another node means by its number, which all of them share, and its
- * name: one that this node has, or has not heard of yet. NULL: it is no service's, or this number
- * is another service's. */
+/* The namespace of a service that another node means by its number, which all of them share, and
+ * its name: one that this node has, or has not heard of yet. NULL: it is no service's, or this
+ * number is another service's. */
 struct cn_namespace *cn_service_namespace(struct cn_node *node, uint32_t id, const char *name);
 
 /* --- calls ----------------------------------------------------------------------------------- */
