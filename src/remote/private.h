@@ -14,6 +14,7 @@
 #include "remote/remote.h"
 #include "worker/ws_far.h"
 
+struct cn_call;
 struct cn_question;
 struct cn_reply;
 
@@ -76,6 +77,10 @@ bool cn_remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_M
 void cn_ways_open(struct cn_remote_lane *lane);
 void cn_ways_close(struct cn_remote_lane *lane);
 void cn_ways_check(struct cn_remote_lane *lane); /* by the timer */
+/* For calls of other nodes, whose order with ours is nobody's: whether the shard is here, whatever
+ * waits of ours; then the call is taken in. */
+bool cn_way_serves(const struct cn_remote_lane *lane, unsigned shard);
+void cn_way_let_in(struct cn_remote_lane *lane, unsigned shard, struct cn_call *call);
 
 /* served.c: a hook of the pipes */
 void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t ticket, uint8_t *bytes,

@@ -106,8 +106,7 @@ static bool is_taken(struct cn_remote_lane *lane, const struct cn_pipe_asker *as
                      uint32_t turn)
 {
     uint32_t *turns = turns_of(lane, asker);
-    if (turn > turns[shard] && !lane->objects->stopping &&
-        cn_lane_shard_takes(&lane->objects->shards[shard]))
+    if (turn > turns[shard] && !lane->objects->stopping && cn_way_serves(lane, shard))
         return true;
     if (turn > turns[shard])
         turns[shard] = turn;
@@ -122,7 +121,7 @@ static void hand_in(struct cn_remote_lane *lane, struct cn_call *call, size_t si
     call->size = size;
     call->envelope.from = call->envelope.to = cn_desk_place(lane->objects->desk);
     cn_envelope_hand_in(&call->envelope);
-    cn_call_again(call);
+    cn_way_let_in(lane, cn_shard_index(&call->key, lane->objects->shard_count), call);
 }
 
 static void message_drop(struct cn_envelope *envelope)

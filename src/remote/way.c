@@ -407,10 +407,21 @@ static void send_held(struct cn_way *way, uint64_t disk)
 /* It is this node's to answer, now. */
 static void let_in(struct cn_way *way, struct cn_call *call)
 {
-    way->pass = true;
+    way->pass = way->gated;
     cn_call_again(call);
     CN_ASSERT(!way->pass || way->lane->objects->stopping);
     way->pass = false;
+}
+
+bool cn_way_serves(const struct cn_remote_lane *lane, unsigned shard)
+{
+    const struct cn_way *way = &lane->ways[shard];
+    return way->gated ? is_here(way) : cn_lane_shard_takes(&lane->objects->shards[shard]);
+}
+
+void cn_way_let_in(struct cn_remote_lane *lane, unsigned shard, struct cn_call *call)
+{
+    let_in(&lane->ways[shard], call);
 }
 
 /* The shard is here: those that are held go first (O4). Each may run code that makes others come.

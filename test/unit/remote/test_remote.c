@@ -470,6 +470,28 @@ TEST(remote, waits_for_a_node_that_comes_back)
     close_nodes();
 }
 
+/* What waits of a node's own is no reason to turn others away: there is no order between the two.
+ */
+TEST(remote, takes_calls_of_others_while_its_own_wait_for_the_old_owner)
+{
+    open_nodes(NULL);
+    own(1, 7);
+    struct sent *stuck = call_text(0, "park", "old");
+    UNTIL(nodes[1].parked);
+    struct cn_call *parked = nodes[1].parked;
+    shard_open(&nodes[0].world, SHARD); /* taken over: the old owner does not know yet */
+    while (cn_shards_state(nodes[0].world.world.shards, SHARD) != CN_SHARD_OPEN)
+        step();
+    nodes[0].owner = nodes[2].owner = 1;
+    check_ok(call_text(2, "echo", "theirs"), "theirs");
+    check_ok(call_text(0, "echo", "ours"), "ours"); /* after a while: O4 */
+    CHECK_STR("theirs;ours;", log_of(0));
+    cn_call_reply(parked, parked->payload);
+    UNTIL(stuck->done);
+    sent_free(stuck);
+    close_nodes();
+}
+
 static void hold_few(struct cn_remote_options *options)
 {
     options->held_max = 2;
