@@ -28,7 +28,7 @@ static void number_ends(struct cn_lane *lane, void *data)
           !cn_websocket_find(lane, first + 0.5));
     cn_websocket_keep(instance, a);
     /* On its way: claimed by whoever has the address, once. */
-    char address[CN_WEBSOCKET_ADDRESS_SIZE];
+    char address[CN_SOCKET_ADDRESS_SIZE];
     cn_websocket_transit(lane, b, address);
     static const char *const wrong[] = {"", ":", "0", "0:", "0:0", "x:1", "0:999999999999", "7:1"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
