@@ -162,8 +162,10 @@ TEST(api, totals_of_a_bucket_from_before_them)
     CHECK_INT(1, cn_catalog_list(catalog, key.namespace_id, NULL, 2, take_key, &key, &err));
     struct cn_database_options options = {.must_exist = true};
     CHECK_INT(0, cn_database_open(api.dir.store, &key, &options, &db, &err));
-    CHECK_INT(0, cn_database_exec(
-                     db, "DROP TABLE totals; DROP TABLE pending; PRAGMA user_version = 2", &err));
+    CHECK_INT(0, cn_database_exec(db,
+                                  "DROP TABLE totals; DROP TABLE pending; DROP TABLE named; "
+                                  "PRAGMA user_version = 2",
+                                  &err));
     CHECK_INT(0, cn_database_commit(db, &lsn, &err));
     cn_database_close(db);
     cn_api_close(&api);
