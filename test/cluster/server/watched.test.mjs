@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { Cluster } from "./cluster.mjs";
 import { absent, until } from "./postgres.mjs";
+import { documentedMetrics, ofCluster, shownMetrics } from "../../integration/lib/metrics.mjs";
 
 const options = { skip: absent, timeout: 600_000 };
 const admin = ["--admin", "127.0.0.1:0", "--admin-token", "secret-of-the-test"];
@@ -24,6 +25,7 @@ test("a node is ready while it may answer and nobody wants it empty; its health 
   for (let i = 0; i < 8; i++) await cluster.ask(`/add/object-${i}/1`); // some of them a's
   await until(async () => (await ask("/readyz")).status === 200, "a is ready");
 
+  assert.deepEqual(shownMetrics((await ask("/metrics")).text).filter(ofCluster), documentedMetrics().filter(ofCluster));
   const metric = async (name) => Number(new RegExp(`^cairn_cluster_${name} (.*)$`, "m").exec((await ask("/metrics")).text)?.[1]);
   await until(async () => (await metric('shards{role="serving"}')) + (await metric('shards{role="following"}')) === 16, "a has a replica of everything");
   assert.equal(await metric('state{state="live"}'), 1);

@@ -1,10 +1,10 @@
 // Metrics are well-formed Prometheus text and count what happened, across reloads and lanes.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
 import { ask, call, dir } from "./lib.mjs";
 import { kv, objects, queue } from "../lib/toml.mjs";
+import { documentedMetrics, ofCluster, shownMetrics } from "../lib/metrics.mjs";
 
 /** Checks the form of the whole text; returns {'name{labels}': number}. */
 function parse(text) {
@@ -140,17 +140,10 @@ describe("every documented metric", () => {
 
   test("is there, and no other", async () => {
     await server.text("/point");
-    const page = readFileSync(new URL("../../../docs/features/admin.md", import.meta.url), "utf8");
-    const table = page.slice(page.indexOf("\n## Metrics"));
-    const documented = [];
-    for (const line of table.split("\n")) {
-      const names = /^\| ((?:`[a-z_]+`(?:, )?)+) \|/.exec(line);
-      if (names) documented.push(...names[1].match(/[a-z_]+/g).map((name) => `cairn_${name}`));
-    }
-    const shown = [...(await text()).matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]);
+    const shown = shownMetrics(await text());
     // Only there once there is something of the past.
     if (!shown.includes("cairn_history_oldest_timestamp_seconds")) shown.push("cairn_history_oldest_timestamp_seconds");
-    assert.deepEqual(documented.sort(), shown.sort());
+    assert.deepEqual(documentedMetrics().filter((name) => !ofCluster(name)), shown.sort()); // those of a cluster: test/cluster/server/watched.test.mjs
   });
   test("operations of services are counted, those a cache answered too", async () => {
     for (const path of ["/kv", "/r2", "/d1", "/queue", "/cache"]) await server.text(path);
