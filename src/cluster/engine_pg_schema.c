@@ -23,10 +23,10 @@
  *     if only with what is there: so its answer was waited for, and with it all that it tells (E3).
  *
  * Room for several log databases, which are not built: a session and the log that it fences have to
- * be in one database (C1), the map need not. Ids of sessions come from one sequence, rows of the log
- * are named by (shard, upto, part) and not by who wrote them, and READ puts a tail together from
- * several tables. What is lacking are the database of a session, and for each shard those that may
- * still have records of it: columns with a default, and another major version.
+ * be in one database (C1), the map need not. Ids of sessions come from one sequence, rows of the
+ * log are named by (shard, upto, part) and not by who wrote them, and READ puts a tail together
+ * from several tables. What is lacking are the database of a session, and for each shard those that
+ * may still have records of it: columns with a default, and another major version.
  *
  * Version: `major` changes when nodes of the version before could not work with it. A step of
  * `minor` leaves those able to go on. */
