@@ -51,6 +51,7 @@ struct cn_ws_far {
     bool near;             /* F4: it was claimed here */
     bool attached;
     bool waits;        /* F5 */
+    bool told;         /* the other side asks to hold back */
     unsigned doomed;   /* F2: ticks since it was named in an answer; 0: it was not */
     uint64_t until_ms; /* parked: loop time when it is lost */
     void (*parked)(void *data, bool is_parked); /* somebody waits for it; NULL: nobody */
@@ -451,7 +452,7 @@ static void take_items(struct cn_ws_far *far)
     if (cn_ws_end_over(far->end))
         cn_ws_far_free(far);
     else
-        cn_ws_end_hold(far->end, far->waits);
+        cn_ws_end_hold(far->end, far->waits || far->told);
 }
 
 static void end_ready(struct cn_ws_end *end)
@@ -552,6 +553,7 @@ static void resume(struct cn_ws_far *far, struct trunk *trunk, uint64_t target)
     far->trunk = trunk;
     far->target = target;
     far->attached = true;
+    far->told = false; /* by the one before */
     if (far->end->peer->holding)
         post(far, (struct letter){.kind = HOLD, .hold = true});
     take_items(far);
@@ -620,7 +622,8 @@ static bool deliver(struct trunk *trunk, const struct letter *letter)
         far->attached = false; /* it need not be told */
         cn_ws_far_free(far);
     } else if (letter->kind == HOLD) {
-        cn_ws_end_hold(end, letter->hold);
+        far->told = letter->hold;
+        cn_ws_end_hold(end, far->told || far->waits);
     } else if (letter->kind == MESSAGE) {
         deliver_message(end, letter);
     } else if (letter->kind == CLOSE) {
