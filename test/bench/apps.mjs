@@ -4,6 +4,7 @@
 // BENCH_ONLY=paths chooses it, BENCH_SECONDS and BENCH_REPEATS how long.
 import { execFileSync } from "node:child_process";
 import path from "node:path";
+import { event } from "../integration/apps/path-stats-lib.mjs";
 import { format, get, median, root, sleep, startCairn, tempDir, wrk } from "./lib.mjs";
 
 const app = path.join(root, "apps/path-stats");
@@ -16,11 +17,11 @@ const only = process.env.BENCH_ONLY?.split(",");
 /** path-stats with a little traffic counted and its answer in the cache. */
 async function startPaths() {
   const dir = tempDir("paths");
-  for (const name of ["path-stats-0", "path-stats-1"])
+  for (const name of ["path-stats", "path-stats-2"])
     execFileSync(path.join(root, "build/cairn"), ["d1", "migrations", "apply", name, "--data", path.join(dir, "data")], { cwd: app, stdio: ["ignore", "ignore", "inherit"] });
   const server = await startCairn(app, { dir, probe: "/site/a", args: ["--var", `ADMIN_TOKEN=${token}`] });
   const at = Date.now();
-  const events = Array.from({ length: 100 }, (_, n) => ({ id: `b${n}`, ts: at, path: `/p/${n % PATHS}`, method: "GET", status: 200, ms: n, ip_hash: "0".repeat(32), agent: "bench", country: "NO", request_id: `r${n}` }));
+  const events = Array.from({ length: 100 }, (_, n) => event(n, at, { paths: PATHS }));
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   const sent = await get(`${server.base}/admin/events`, { method: "POST", headers, body: JSON.stringify({ events }) });
   if (sent.status !== 202) throw new Error(`path-stats takes no events: ${sent.status} ${sent.body}`);
