@@ -21,6 +21,8 @@ export const LIMITS = {
   "wake: first request, p50 ms": "JavaScript that is interpreted so soon after a start: three quarters",
   "wake: first request, p99 ms": "the engine's optimizing compiler begins; without it 0.5 ms",
   "the same with a table in SQL, kB": "pages and JavaScript; connections of objects that come again, 40 kB each, up to 1,024",
+  "growth: µs CPU of a RPC, 10 live (first column), then 100,000": "caches of the processor from 10,000 on (4 kB each), then the engine's collector",
+  "growth: µs CPU of a SELECT, 10 live (first column), then 100,000 and 10,000 with SQL": "the same, and a database each",
   "opening 5,000, per s": "JavaScript that is compiled meanwhile: a request, a call, a pair of sockets and a response each; a third is the kernel",
   "D1 batch of 50 inserts": "SQLite: 50 statements",
   "R2 put, 1 MB": "MD5, which is serial, and the sync of a file",
