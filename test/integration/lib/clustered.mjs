@@ -5,6 +5,7 @@ import { execFile, spawn } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { promisify } from "node:util";
+import { psql } from "../../cluster/server/postgres.mjs";
 import { Server, cairn } from "./server.mjs";
 
 const databases = new Map(); // by data directory: a server that is started again on it is the same cluster
@@ -13,7 +14,7 @@ const names = "abcdefghijklmnopqrstuvwxyz";
 const exec = promisify(execFile);
 
 async function ask(name, sql) {
-  return (await exec("psql", ["-X", "-A", "-t", "-q", "-h", process.env.CAIRN_TEST_ENGINE, "-U", "cairn", "-d", name, "-c", sql])).stdout.trim();
+  return (await exec(psql, ["-X", "-A", "-t", "-q", "-h", process.env.CAIRN_TEST_ENGINE, "-U", "cairn", "-d", name, "-c", sql])).stdout.trim();
 }
 
 async function database(data) {
