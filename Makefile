@@ -69,7 +69,7 @@ say =
 endif
 
 SHELL := /bin/bash
-.PHONY: FORCE modules-san modules-asan modules-tsan simulate simulate-planted service-example bench-against bench-cluster san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions instructions
+.PHONY: FORCE flames modules-san modules-asan modules-tsan simulate simulate-planted service-example bench-against bench-cluster san-quick fuzz-script fuzz-planted fuzz-script-quick flips fuzz-server engine-tests docs docs-check dashboard-million path-stats-million large load siege stress stress-libraries crash-quick integration replay test-web test-libs test-projects all run test unit check bench fuzz lint install uninstall deb setup setup-test clean help crash bench-instructions instructions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -568,6 +568,10 @@ bench-cluster: setup-test ## a node of a cluster beside a single server and its 
 BASE ?= HEAD~1
 bench-against: setup $(B)/cairn build/bench/compiled.so ## CPU per request beside another commit's server: BASE=commit
 	@node test/bench/against.mjs $(BASE)
+
+flames: setup $(B)/cairn ## where the processor time of each row of the benchmark goes, by perf: flame graphs; BENCH_ONLY=hello,do-sql
+	@tools/setup perf
+	@node test/bench/flames.mjs
 
 bench-instructions: $(B)/cairn build/bench/compiled.so ## instructions per request by callgrind, beside another commit's server: BASE=commit
 	@tools/setup valgrind
