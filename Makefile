@@ -320,7 +320,7 @@ $(B)/cluster/node: $(CLUSTER_NODE) $(LIB)
 $(B)/cluster/test_cluster: $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD) $(LDLIBS_ALL)
-.PHONY: cluster-test cluster-test-server cluster-quick cluster-campaign cluster-control cluster-planted cluster-objects
+.PHONY: cluster-test cluster-test-server cluster-quick cluster-campaign cluster-control cluster-planted cluster-objects cluster-chat cluster-path-stats
 cluster-test: setup-test $(B)/cluster/node $(B)/cluster/test_cluster cluster-test-server ## nodes of a cluster as processes on a real PostgreSQL, under faults; CLUSTER_SECONDS=60
 	@CLUSTER_NODE=$(abspath $(B)/cluster/node) CLUSTER_SECONDS=$(CLUSTER_SECONDS) $(B)/cluster/test_cluster
 cluster-test-server: $(B)/cairn ## the same with real servers (test/cluster/server); CLUSTER_SECONDS=60
@@ -358,6 +358,12 @@ cluster-planted: $(B)/cairn-broken ## whether a campaign finds bugs that are pla
 CLUSTER_OBJECTS ?= --objects 100000 --nodes 3
 cluster-objects: $(B)/cairn ## 100,000 live objects on three nodes, of which one is killed; CLUSTER_OBJECTS="--objects 1000"
 	@CAIRN=$(abspath $(B)/cairn) node test/cluster/server/objects.mjs $(CLUSTER_OBJECTS)
+CLUSTER_CHAT ?= --clients 2000 --rooms 60
+cluster-chat: $(B)/cairn ## the gallery's chat room on three nodes that are killed, drained and replaced; CLUSTER_CHAT="--clients 200 --old BINARY"
+	@CAIRN=$(abspath $(B)/cairn) node test/cluster/server/chat.mjs $(CLUSTER_CHAT)
+CLUSTER_PATH_STATS ?= --events 300000
+cluster-path-stats: $(B)/cairn ## the path statistics on three nodes that are killed: exact; CLUSTER_PATH_STATS="--events 20000"
+	@CAIRN=$(abspath $(B)/cairn) node test/cluster/server/path-stats.mjs $(CLUSTER_PATH_STATS)
 
 FLIPS ?= 1500
 flips: $(B)/unit/store/test_damage $(B)/cairn ## flip bits all over data directories: right data or an error, and the check finds it; FLIPS=1500

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { run } from "../lib/cairn.mjs";
-import { root, serve, tempDir, withoutTriggers } from "../lib/server.mjs";
+import { clustered, root, serve, tempDir, withoutTriggers } from "../lib/server.mjs";
 
 export const app = path.join(root, "apps/path-stats");
 export const token = "a-token-for-tests";
@@ -35,14 +35,17 @@ export class PathStats {
   }
 
   async start({ vars = {}, command = "serve", env } = {}) {
-    if (!this.server) {
+    const isNew = !this.server, isNode = clustered && command === "serve"; // whose databases are there when it is
+    const migrate = () => {
       for (const name of ["path-stats", "path-stats-2"]) {
         const applied = run(["d1", "migrations", "apply", name, "--data", this.data], { cwd: app });
         assert.equal(applied.status, 0, applied.stderr);
       }
-    }
+    };
+    if (isNew && !isNode) migrate();
     const all = { ...this.vars, ...vars };
     this.server = await serve(withoutTriggers(app, [[/^max_batch_timeout = 5$/m, "max_batch_timeout = 1"]]), { data: this.data, lanes: 2, command, env, args: Object.entries(all).flatMap(([name, value]) => ["--var", `${name}=${value}`]) });
+    if (isNew && isNode) migrate();
     return this;
   }
 

@@ -13,6 +13,8 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url));
 export const deployed = Boolean(process.env.CAIRN_TEST_DEPLOYED);
 /** Whether serve() starts a cluster: `make integration CLUSTER=3`. What is for one server alone (`cairn dev`) is started as ever. */
 export const clustered = Boolean(process.env.CAIRN_TEST_CLUSTER);
+/** For `{ skip: onCluster("why not") }`: what differs there by design, and is in docs/cluster.md. False, or why not. */
+export const onCluster = (why) => clustered && `on a cluster: ${why}`;
 export const cairn = process.env.CAIRN ?? path.join(root, "build/cairn");
 
 /** A directory that goes away when the test process ends. */
@@ -61,6 +63,8 @@ export function withoutTriggers(folder, changes = []) {
   return copies.get(folder);
 }
 
+const lone = new Set(); // data directories of `cairn dev`, which is one server: none of them becomes one of a node
+
 /**
  * Runs `cairn serve` (or `dev`) on projects; where they are to be deployed on none, and wrangler deploys them to it. Resolves when it is ready.
  * @returns {Promise<Server>}
@@ -68,7 +72,8 @@ export function withoutTriggers(folder, changes = []) {
 export async function serve(projects, { args = [], lanes = process.env.CAIRN_TEST_LANES ?? "1", command = "serve", env = {}, data = tempDir() } = {}) {
   projects = [projects].flat();
   if (deployed) return (await import("../../wrangler/deployed.mjs")).serveDeployed(projects, { args, lanes, command, env, data });
-  if (clustered && command === "serve") return (await import("./clustered.mjs")).serveClustered(projects, { args, lanes, env, data });
+  if (command === "dev") lone.add(data);
+  if (clustered && command === "serve" && !lone.has(data)) return (await import("./clustered.mjs")).serveClustered(projects, { args, lanes, env, data });
   const argv = [command, ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), "--data", data, ...args];
   const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { CAIRN_ADMIN: "off", ...process.env, ...env } });
   const server = new Server(child, data);
