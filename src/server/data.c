@@ -173,13 +173,18 @@ void cn_data_close(struct cn_data *data)
     *data = (struct cn_data){0};
 }
 
+static bool has_file(const char *path, const char *name)
+{
+    char *file = cn_sprintf("%s/%s", path, name);
+    bool has = access(file, F_OK) == 0;
+    cn_free(file);
+    return has;
+}
+
 int cn_data_make(const char *path, struct cn_err *err)
 {
     struct cn_data data;
-    char *format = cn_sprintf("%s/FORMAT", path);
-    bool exists = access(format, F_OK) == 0;
-    cn_free(format);
-    if (exists)
+    if (has_file(path, "FORMAT") || has_file(path, "shards/DISK"))
         return 0;
     struct cn_data_options options = {.lane_count = 1};
     int rc = cn_data_open(&data, path, &options, err);

@@ -48,7 +48,8 @@ struct cn_data_options {
 /* Makes the folder (mode 0700) if it is absent. */
 int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_options *options,
                  struct cn_err *err);
-/* Makes the directory of a project that was never served; one that exists stays as it is. */
+/* Makes the directory of a project that was never served; one that exists stays as it is, that of a
+ * node too: its server may answer. */
 int cn_data_make(const char *path, struct cn_err *err);
 /* N1: whether the directory is of that kind, or of none yet. CN_EINVALID, with a sentence. */
 int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err);

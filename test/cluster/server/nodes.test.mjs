@@ -1,8 +1,9 @@
 // Servers as nodes of a cluster, one thing after the other: who answers, who refuses, what is refused at the start. Under faults: faults.test.mjs.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import path from "node:path";
 import test from "node:test";
+import { promisify } from "node:util";
 import { cairn, tempDir } from "../../integration/lib/server.mjs";
 import { Cluster } from "./cluster.mjs";
 import { absent, until } from "./postgres.mjs";
@@ -197,6 +198,10 @@ test("what cannot be served is refused at the start, with a sentence", options, 
   assert.match(refused.stderr, /is the data directory of a node of a cluster/);
   assert.match(run("check", path.join(cluster.base, "a")).stderr + run("kv", "namespace", "list", "--data", path.join(cluster.base, "b")).stderr, /cluster|data directory/);
 
+  // Commands that write do so by its server, and not at all when there is none.
+  const execute = (node) => promisify(execFile)(cairn, ["d1", "execute", "db", "--command", "CREATE TABLE IF NOT EXISTS told(x)", "--config", cluster.project, "--data", path.join(cluster.base, node)]);
+  await execute("a");
+
   // Another version of the tables, and an engine that comes later.
   await cluster.engine.ask("UPDATE cairn.cluster SET major = major + 1");
   await fails("d", /another major version/);
@@ -215,4 +220,6 @@ test("what cannot be served is refused at the start, with a sentence", options, 
   await Promise.race([later.until(/the engine of the cluster: .*trying again/), later.ready]); // unless it was quicker
   cluster.cut("e", false);
   await later.ready;
+  await later.kill();
+  await assert.rejects(execute("e"), /is the data directory of a node of a cluster/);
 });

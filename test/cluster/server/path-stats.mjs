@@ -98,10 +98,12 @@ const sending = performance.now();
 await Promise.all(Array.from({ length: SENDERS }, async () => {
   for (let batch; (batch = next++) < batches; ) {
     await send(Array.from({ length: AT_ONCE }, (_, i) => event(batch * AT_ONCE + i, day, { every: DAY / TOTAL, paths: PATHS })));
-    if (++acknowledged === kills[0]?.at) {
-      const victim = kills.shift();
-      killing = killing.then(() => kill(victim)); // one at a time; sending goes on
-    }
+    acknowledged++;
+    if (!(acknowledged >= kills[0]?.at)) continue;
+    await killing; // one at a time; sending goes on until the next is due
+    if (!(acknowledged >= kills[0]?.at)) continue; // another sender has been here
+    killing = kill(kills.shift());
+    killing.catch(() => {}); // told below
   }
 }));
 await killing;
