@@ -88,6 +88,7 @@ export interface Native {
   stubTarget(target: string | number): number;
   serviceIsCompiled(worker: string): boolean;
   serviceCall(worker: string, kind: "rpc" | "fetch" | "handler", entrypoint: string | undefined, method: string | undefined, props: Uint8Array | undefined, bytes: Uint8Array, callback: Answer): void;
+  eventLends(h: number, address: string, number: number): void;
   eventReply(h: number, bytes: Uint8Array, streams: boolean): void;
   eventEnd(h: number): void;
   eventReject(h: number, message: string, bytes: Uint8Array | undefined): void;
@@ -216,9 +217,12 @@ export interface Native {
   idUnique(ns: number, jurisdiction: number): string;
   idCheck(ns: number, hex: string): number;
   objectCall(ns: number, hex: string, name: string | undefined, kind: CallKind, method: string | undefined, bytes: Uint8Array, callback: Answer): void;
-  targetCall(address: string, method: string, bytes: Uint8Array, callback: Answer): void;
+  targetCall(address: string, method: string, bytes: Uint8Array, callback: Answer, term: number): void;
+  stubTerm(): number;
+  lend(o: number, number: number, mark: string): void;
   objectAddress(o: number): string;
   workerAddress(): string;
+  callLends(c: number, address: string, number: number): void;
   callReply(c: number, bytes: Uint8Array | undefined): void;
   callFail(c: number, message: string, bytes: Uint8Array | undefined): void;
   objectStarted(o: number, failure: string | undefined, bytes?: Uint8Array): void;

@@ -141,6 +141,16 @@ static struct cn_event *event_arg(JSContextRef ctx, JSValueRef handle)
     return cn_event_find(lane_of(ctx), cn_js_to_number(ctx, handle));
 }
 
+/* eventLends(h, address, number): the answer that comes next has this by reference */
+static JSValueRef native_event_lends(CN_JS_NATIVE_ARGS)
+{
+    struct cn_event *event = event_arg(ctx, cn_js_arg(0));
+    if (event && event->dispatch && event->dispatch->lent.wanted)
+        cn_lent_list_add(&event->dispatch->lent, cn_js_to_text(ctx, cn_js_arg(1), NULL),
+                         cn_js_to_number(ctx, cn_js_arg(2)));
+    return JSValueMakeUndefined(ctx);
+}
+
 /* eventReply(h, bytes, streams): the answer; with `streams`, eventEnd(h) follows */
 static JSValueRef native_event_reply(CN_JS_NATIVE_ARGS)
 {

@@ -26,6 +26,7 @@
 #include "worker/instance.h"
 #include "worker/jsclass.h"
 #include "worker/lane.h"
+#include "worker/remote.h"
 #include "worker/runtime.h"
 #include "worker/trace.h"
 
@@ -299,7 +300,39 @@ static struct cn_lane *lane_at(struct cn_lane *lane, unsigned index)
     return other ? other->data : NULL;
 }
 
-/* targetCall(address, method, bytes, callback): as objectCall() */
+/* stubTerm(): of what comes by reference now */
+static JSValueRef native_stub_term(CN_JS_NATIVE_ARGS)
+{
+    return JSValueMakeNumber(ctx, instance_of(ctx)->lane->stub_term);
+}
+
+/* lend(o, number, mark): what the object, or with 0 the worker, has lent under this number is held
+ * by that session of another node */
+static JSValueRef native_lend(CN_JS_NATIVE_ARGS)
+{
+    struct cn_instance *instance = instance_of(ctx);
+    const struct cn_lane_remote *remote = instance->lane->options.remote;
+    bool is_object = cn_js_to_number(ctx, cn_js_arg(0)) != 0;
+    struct cn_jsobject *js = is_object ? object_arg(ctx, cn_js_arg(0)) : NULL;
+    if (!remote || (is_object && !js))
+        return JSValueMakeUndefined(ctx);
+    char *mark = cn_js_to_text(ctx, cn_js_arg(2), NULL);
+    remote->lend(&instance->lane->object_lane, js ? &js->object->key : NULL, instance->serial,
+                 cn_js_to_number(ctx, cn_js_arg(1)), mark);
+    cn_free(mark);
+    return JSValueMakeUndefined(ctx);
+}
+
+/* A call by a stub of an earlier term (S4 of remote/loan.h) fails. What is of a worker of this node
+ * lives as long as that. */
+static bool is_stale(JSContextRef ctx, const struct cn_lent_address *address, JSValueRef term)
+{
+    bool here = address->kind == CN_LENT_WORKER && !address->disk;
+    return !here && cn_js_to_uint32(ctx, term) != instance_of(ctx)->lane->stub_term;
+}
+
+/* targetCall(address, method, bytes, callback, term): as objectCall(); `term` is that in which the
+ * stub came */
 static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
 {
     struct cn_lane *lane = instance_of(ctx)->lane;
@@ -313,10 +346,12 @@ static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "targetCall: bad arguments");
     if (cn_call_too_large(ctx, exception, size))
         return JSValueMakeUndefined(ctx);
-    struct cn_lane *to = address.disk ? lane : lane_at(lane, address.lane);
-    if (address.kind == CN_LENT_WORKER && to) {
+    bool stale = is_stale(ctx, &address, cn_js_arg(4));
+    struct cn_lane *to = address.disk || stale ? lane : lane_at(lane, address.lane);
+    if ((address.kind == CN_LENT_WORKER && to) || (address.kind == CN_LENT_OBJECT && stale)) {
         struct cn_dispatch *dispatch = cn_dispatch_new(lane, to);
-        dispatch->serial = address.serial;
+        dispatch->serial = stale ? 1 : address.serial; /* of nobody */
+        dispatch->stale = stale;
         dispatch->disk = address.disk;
         dispatch->life = address.life;
         dispatch->lane = address.lane;
@@ -363,6 +398,19 @@ static void set_result(JSContextRef ctx, struct cn_call *call, JSValueRef value)
     message->result_size = size;
 }
 
+/* callLends(c, address, number): the answer that comes next has this by reference */
+static JSValueRef native_call_lends(CN_JS_NATIVE_ARGS)
+{
+    struct cn_call *call = call_arg(ctx, cn_js_arg(0));
+    if (!call || call->kind == CN_CALL_ALARM || call->kind == CN_CALL_SOCKET)
+        return JSValueMakeUndefined(ctx);
+    struct cn_message *message = call->payload;
+    if (message->lent.wanted)
+        cn_lent_list_add(&message->lent, cn_js_to_text(ctx, cn_js_arg(1), NULL),
+                         cn_js_to_number(ctx, cn_js_arg(2)));
+    return JSValueMakeUndefined(ctx);
+}
+
 /* callReply(c, bytes): the answer; an alarm that succeeded */
 static JSValueRef native_call_reply(CN_JS_NATIVE_ARGS)
 {
@@ -387,6 +435,8 @@ static JSValueRef native_call_fail(CN_JS_NATIVE_ARGS)
     if (!call)
         return JSValueMakeUndefined(ctx);
     char *message = cn_js_to_text(ctx, cn_js_arg(1), NULL);
+    if (call->kind != CN_CALL_ALARM && call->kind != CN_CALL_SOCKET)
+        cn_lent_list_fini(&((struct cn_message *)call->payload)->lent); /* of no answer */
     set_result(ctx, call, cn_js_arg(2));
     cn_call_fail(call, CN_FAULT_REMOTE, CN_EJS, "%s", message);
     cn_free(message);

@@ -332,6 +332,35 @@ static void publish_owners(struct cn_host *host)
     }
 }
 
+static bool sessions_are_told(const struct cn_host *host)
+{
+    const struct cn_member *member = &host->member;
+    if (host->told_own != member->session || !member->session || !member->seen)
+        return host->told_own == member->session;
+    if (cn_host_clock_ms() - host->told_ms >= CN_HOST_TOLD_MS ||
+        host->told_count != member->peer_count)
+        return false;
+    for (unsigned i = 0; i < member->peer_count; i++)
+        if (host->told[i].id != member->peers[i].id || host->told[i].disk != member->peers[i].disk)
+            return false;
+    return true;
+}
+
+static void publish_sessions(struct cn_host *host)
+{
+    const struct cn_member *member = &host->member;
+    if (!host->config.sessions || sessions_are_told(host))
+        return;
+    bool known = member->session && member->seen;
+    host->told_own = member->session;
+    host->told_ms = cn_host_clock_ms();
+    host->told_count = known ? member->peer_count : 0;
+    for (unsigned i = 0; i < host->told_count; i++)
+        host->told[i] = (struct cn_host_session){member->peers[i].id, member->peers[i].disk};
+    host->config.sessions(host->config.data, host->told_own, known ? host->told : NULL,
+                          host->told_count);
+}
+
 void cn_host_after(struct cn_host *host)
 {
     if (host->member_there)
@@ -516,6 +545,8 @@ static void on_answer(void *data, const struct cn_engine_answer *answer,
     }
     if (answer->kind == CN_ENGINE_BEAT)
         publish_status(host);
+    if (answer->kind != CN_ENGINE_APPEND || host->told_own != host->member.session)
+        publish_sessions(host);
     cn_host_after(host);
 }
 

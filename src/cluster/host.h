@@ -156,6 +156,11 @@ struct cn_host_front {
 
 #define CN_HOST_LIFE_JOINS (1u << 20)
 
+/* A session that is live, as the engine told. */
+struct cn_host_session {
+    uint64_t id, disk;
+};
+
 /* What lies beside the stores (cluster/bodies.h). On the host's thread; must not block. */
 struct cn_host_beside {
     void *data;
@@ -199,7 +204,14 @@ struct cn_host_config {
     /* The node of this disk is silent: whatever waits for it waits in vain (C10). NULL: nobody is
      * told. */
     void (*silent)(void *data, uint64_t disk);
+    /* Which sessions are live, this node's among them if it has one (`own`; 0: it has none), when
+     * that has changed, and every CN_HOST_TOLD_MS. What was told before and is missing is over, and
+     * does not come again (C1). Without a session of its own nothing is told of others: `sessions`
+     * is NULL. The hook may be NULL. */
+    void (*sessions)(void *data, uint64_t own, const struct cn_host_session *sessions,
+                     unsigned count);
 };
+#define CN_HOST_TOLD_MS 5000
 
 /* CN_EINVALID, CN_EUNSUPPORTED (no libpq). No thread yet. */
 int cn_host_new(const struct cn_host_config *config, struct cn_host **host, struct cn_err *err);

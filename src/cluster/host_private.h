@@ -130,6 +130,11 @@ struct cn_host {
     uint64_t queued_total, feeds_dropped, takeovers, fenced, copy_number, coming_number;
     struct cn_list copies; /* of struct cn_host_copy */
     unsigned copy_count;
+    /* What `sessions` was told last, and when. */
+    uint64_t told_own;
+    struct cn_host_session told[CN_CLUSTER_NODES_MAX];
+    unsigned told_count;
+    int64_t told_ms;
     struct cn_list parcels; /* of struct parcel (host_beside.c) that wait for room, oldest first */
 
     /* For any thread. */

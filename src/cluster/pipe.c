@@ -120,6 +120,7 @@ struct cn_pipes {
     struct cn_handles tickets;
     unsigned dials, in_count, granted_count;
     uint64_t last_number, ticked_ms;
+    uint64_t session; /* T10 */
     struct cn_pipes_stats stats;
     bool freed;
     void (*closed)(void *data);
@@ -138,6 +139,7 @@ struct hello {
     uint64_t disk, life, to;
     uint32_t lane, to_lane;
     uint64_t features; /* none yet */
+    uint64_t session;  /* T10 */
 };
 
 static const struct cn_wire_field hello_fields[] = {
@@ -150,6 +152,7 @@ static const struct cn_wire_field hello_fields[] = {
     CN_WIRE_UINT(7, struct hello, lane, UINT32_MAX),
     CN_WIRE_UINT(8, struct hello, to_lane, UINT32_MAX),
     CN_WIRE_UINT(9, struct hello, features, UINT64_MAX),
+    CN_WIRE_UINT(10, struct hello, session, UINT64_MAX),
     CN_WIRE_END};
 
 struct welcome {
@@ -903,7 +906,11 @@ void cn_pipes_accept(struct cn_pipes *pipes, struct cn_stream_moved *moved, cons
     if (good && hello.version_max < welcome.version)
         welcome.version = hello.version_max;
     conn->came_in = true;
-    conn->asker = (struct cn_pipe_asker){hello.disk, hello.life, hello.lane, ++pipes->last_number};
+    conn->asker = (struct cn_pipe_asker){.disk = hello.disk,
+                                         .life = hello.life,
+                                         .lane = hello.lane,
+                                         .number = ++pipes->last_number,
+                                         .session = hello.session};
     pipes->in_count++;
     send_struct(conn, CN_FRAME_WELCOME, welcome_fields, &welcome);
     conn->up = good;
@@ -934,7 +941,8 @@ static void on_dialed(void *data, struct cn_stream_moved *moved)
                           .life = pipes->config.life,
                           .to = peer->disk,
                           .lane = pipes->config.lane,
-                          .to_lane = peer->lane};
+                          .to_lane = peer->lane,
+                          .session = pipes->session};
     memcpy(hello.cluster, pipes->config.cluster, CN_FRAME_CLUSTER_SIZE);
     send_struct(conn, CN_FRAME_PIPE, hello_fields, &hello);
 }
@@ -1141,6 +1149,24 @@ void cn_pipes_break(struct cn_pipes *pipes, uint64_t disk)
         node = node->next; /* as above */
         if (conn->asker.disk == disk)
             conn_end(conn);
+    }
+}
+
+void cn_pipes_session(struct cn_pipes *pipes, uint64_t session)
+{
+    cn_loop_assert_owner(pipes->loop);
+    if (pipes->session == session)
+        return;
+    pipes->session = session;
+    for (struct cn_list *node = pipes->conns.next; node != &pipes->conns;) {
+        struct conn *conn = CN_CONTAINER_OF(node, struct conn, link);
+        node = node->next; /* as above */
+        struct peer *peer = conn->peer;
+        if (!peer)
+            continue;
+        conn_end(conn);
+        peer->retry_at_ms = 0; /* it was not its fault */
+        peer->retry_ms = pipes->config.retry_ms;
     }
 }
 

@@ -43,6 +43,9 @@
  * T8  Another pipe of the same lane of the same disk takes the place of the one before, which is
  *     closed before anything is read from the new one: what was lost does not come later.
  * T9  Hooks and `done` are called by the loop, never from inside a function of this header.
+ * T10 A pipe is asked by one session of the asker's node (cluster/member.h), which PIPE tells: when
+ *     that becomes another (cn_pipes_session()) the pipes that were dialed are closed, and the next
+ *     question dials anew. 0: the node has none, or is of a release that does not tell.
  *
  * Threads:   that of the loop; a budget is shared.
  * Ownership: cn_pipes_new() allocates; cn_pipes_free() ends every question as UNSENT or LOST while
@@ -95,6 +98,7 @@ struct cn_pipe_asker {
     uint64_t disk, life;
     unsigned lane;   /* of his */
     uint64_t number; /* of the pipe, on this lane: never given again */
+    uint64_t session; /* T10 */
 };
 
 struct cn_pipes_hooks {
@@ -126,6 +130,10 @@ struct cn_pipes_config {
     unsigned retry_max_ms;         /* 1000 */
     struct cn_pipes_hooks hooks;
 };
+
+/* T10: of this node, from now on; 0 at first. The exception to T9: questions that are under way end,
+ * as UNSENT or LOST, while it runs. */
+void cn_pipes_session(struct cn_pipes *pipes, uint64_t session);
 
 struct cn_pipes *cn_pipes_new(uv_loop_t *loop, const struct cn_pipes_config *config);
 void cn_pipes_free(struct cn_pipes *pipes, void (*closed)(void *data), void *data);

@@ -48,6 +48,40 @@ struct cn_lent_address {
     uint64_t disk, life; /* of another node's; 0: of this one */
 };
 
+/* A note to whoever has lent something, about how long it lasts: "~retain" and "~release", one
+ * holder more or less; "~lend@<disk>.<session>" (in hexadecimal): that session of another node
+ * holds one of those that the sender has held (remote/loan.h). Its bytes are the number. */
+enum cn_lent_note_kind { CN_LENT_NO_NOTE, CN_LENT_RETAIN, CN_LENT_RELEASE, CN_LENT_LEND };
+
+struct cn_lent_note {
+    enum cn_lent_note_kind kind;
+    double number;
+    uint64_t disk, session; /* of LEND */
+};
+
+/* NO_NOTE also for what is malformed. */
+struct cn_lent_note cn_lent_note_read(const char *method, const uint8_t *bytes, size_t size);
+bool cn_lent_mark_read(const char *text, uint64_t *disk, uint64_t *session);
+/* The bytes of a note about this number. */
+#define CN_LENT_NUMBER_SIZE 10
+size_t cn_lent_number_write(double number, uint8_t bytes[CN_LENT_NUMBER_SIZE]);
+
+/* What an answer has by reference, for whoever carries it to another node. */
+struct cn_lent_given {
+    char *address; /* owned; of who has it */
+    double number;
+};
+
+struct cn_lent_list {
+    struct cn_lent_given *items; /* owned */
+    size_t count;
+    bool wanted; /* the answer goes to another node: otherwise nothing is added */
+};
+
+/* `address` is taken over. */
+void cn_lent_list_add(struct cn_lent_list *list, char *address, double number);
+void cn_lent_list_fini(struct cn_lent_list *list);
+
 struct cn_node;
 /* `node` NULL: there are no objects. */
 struct cn_lent_address cn_lent_parse(struct cn_node *node, const char *text);

@@ -17,4 +17,5 @@ void cn_message_fini(struct cn_message *message)
     cn_free(message->method);
     cn_free(message->bytes);
     cn_free(message->result);
+    cn_lent_list_fini(&message->lent);
 }

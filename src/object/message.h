@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "object/call.h"
+#include "object/lent.h"
 
 /* Workers and objects that call one another without end come to one: a call that is this deep makes
  * none. */
@@ -36,6 +37,7 @@ struct cn_message {
     /* Of a call that stays in its instance (bindings/localcall.c): no method, no bytes. */
     uint32_t home_serial; /* of the instance; 0: any other call */
     uint32_t slot;        /* the prelude's number for what it carries */
+    struct cn_lent_list lent; /* of the result */
 };
 
 static inline struct cn_message *cn_message_of(struct cn_envelope *envelope)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote/private.h - what the parts of remote/ tell each other: remote.c has the node and its
  * lanes, way.c calls that go out, served.c those that come in, target.c calls to what workers have
- * lent, far.c WebSockets. */
+ * lent, loan.c for how long it is, far.c WebSockets. */
 #ifndef CN_REMOTE_PRIVATE_H
 #define CN_REMOTE_PRIVATE_H
 #include <pthread.h>
@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "object/shard.h"
+#include "remote/loan.h"
 #include "remote/remote.h"
 #include "worker/ws_far.h"
 
@@ -49,11 +50,12 @@ struct cn_remote_lane {
     struct cn_lane *worker;       /* the lane around it; NULL: it has objects alone */
     struct cn_ws_carrier carrier; /* for it */
     struct cn_map askers;         /* number of a pipe -> uint32_t[]: O3, by shard */
+    struct cn_loans loans;
 };
 
 /* Relaxed: they are only looked at. */
 struct cn_remote_numbers {
-    atomic_uint_least64_t sent, served, refused, lost, given_up, held;
+    atomic_uint_least64_t sent, served, refused, lost, given_up, held, loans, let_go;
 };
 
 struct cn_remote {
@@ -63,6 +65,11 @@ struct cn_remote {
     struct cn_remote_numbers numbers;
     pthread_mutex_t lock;          /* guards what follows */
     struct cn_remote_lane **lanes; /* owned array; NULL: not open */
+    /* What the engine told last, for lanes that open later. */
+    uint64_t own;
+    struct cn_host_session sessions[CN_CLUSTER_NODES_MAX];
+    unsigned session_count;
+    bool told;
 };
 
 static inline void cn_remote_add(atomic_uint_least64_t *number, int64_t by)
@@ -90,9 +97,16 @@ void cn_served_gone(void *data, const struct cn_pipe_asker *asker);
 void cn_served_reply(struct cn_remote_lane *lane, uint64_t ticket, const struct cn_reply *reply,
                      uint8_t *body, size_t size);
 
+/* A note to an object of the lane, which nobody waits for; to an instance of a worker. */
+void cn_served_note(struct cn_remote_lane *lane, const struct cn_object_key *key,
+                    const char *method, const uint8_t *bytes, size_t size);
+void cn_target_note(struct cn_remote_lane *lane, uint32_t serial, const char *method,
+                    const uint8_t *bytes, size_t size);
+
 /* target.c: a question of the type TARGET. */
-void cn_target_asked(struct cn_remote_lane *lane, uint64_t ticket, struct cn_question *question,
-                     const uint8_t *body, size_t size);
+void cn_target_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
+                     uint64_t ticket, struct cn_question *question, const uint8_t *body,
+                     size_t size);
 
 /* far.c: a question of the type SOCKETS; and a node that is silent. */
 void cn_far_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker, uint64_t ticket,

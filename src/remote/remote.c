@@ -11,14 +11,18 @@
 #include "net/tls.h"
 #include "object/node.h"
 #include "remote/private.h"
+#include "worker/lane.h"
 
 /* --- mail of the host's thread --------------------------------------------------------------- */
 
 struct letter {
     struct cn_mail mail;
     struct cn_object_lane *lane;
-    bool breaks;
+    bool breaks, told;
     uint64_t disk; /* that is silent */
+    uint64_t own;  /* told: as cn_remote_sessions() has them */
+    struct cn_host_session *sessions; /* owned */
+    unsigned session_count;
     struct cn_stream_moved moved;
     uint8_t *body; /* owned */
     size_t size;
@@ -27,7 +31,19 @@ struct letter {
 static void letter_free(struct letter *letter)
 {
     cn_free(letter->body);
+    cn_free(letter->sessions);
     cn_free(letter);
+}
+
+/* T10, S1, S4 */
+static void tell(struct cn_remote_lane *lane, uint64_t own, const struct cn_host_session *sessions,
+                 unsigned count)
+{
+    uint32_t term = lane->loans.term;
+    cn_pipes_session(lane->pipes, own);
+    cn_loans_told(lane, own, sessions, count);
+    if (lane->worker && lane->loans.term != term)
+        lane->worker->stub_term = lane->loans.term;
 }
 
 static void deliver(struct cn_mail *mail, void *data)
@@ -35,7 +51,10 @@ static void deliver(struct cn_mail *mail, void *data)
     struct letter *letter = CN_CONTAINER_OF(mail, struct letter, mail);
     struct cn_remote_lane *lane = letter->lane->remote;
     (void)data;
-    if (letter->breaks && lane->pipes) {
+    if (letter->told) {
+        if (lane->pipes)
+            tell(lane, letter->own, letter->sessions, letter->session_count);
+    } else if (letter->breaks && lane->pipes) {
         cn_pipes_break(lane->pipes, letter->disk);
         cn_far_break(lane, letter->disk);
     } else if (!letter->breaks && lane->pipes) {
@@ -88,6 +107,29 @@ void cn_remote_silent(struct cn_remote *remote, uint64_t disk)
     }
 }
 
+void cn_remote_sessions(struct cn_remote *remote, uint64_t own,
+                        const struct cn_host_session *sessions, unsigned count)
+{
+    pthread_mutex_lock(&remote->lock);
+    remote->own = own;
+    remote->told = remote->told || sessions;
+    if (sessions) {
+        memcpy(remote->sessions, sessions, count * sizeof(*sessions));
+        remote->session_count = count;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    for (unsigned i = 0; i < remote->options.lane_count; i++) {
+        struct letter *letter = CN_NEW(struct letter);
+        letter->told = true;
+        letter->own = own;
+        letter->session_count = count;
+        if (sessions)
+            letter->sessions = cn_memdup(sessions, count * sizeof(*sessions));
+        if (!post(remote, i, letter))
+            letter_free(letter);
+    }
+}
+
 /* --- lanes ----------------------------------------------------------------------------------- */
 
 void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *objects)
@@ -108,12 +150,14 @@ void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *object
     lane->objects = objects;
     config.hooks.address = cn_remote_address;
     cn_map_init(&lane->askers);
+    cn_loans_init(&lane->loans);
     cn_ways_open(lane);
     uv_timer_init(objects->loop, &lane->timer);
     lane->pipes = cn_pipes_new(objects->loop, &config);
     objects->remote = lane;
     pthread_mutex_lock(&remote->lock);
     remote->lanes[objects->index] = lane;
+    tell(lane, remote->own, remote->told ? remote->sessions : NULL, remote->session_count);
     pthread_mutex_unlock(&remote->lock);
 }
 
@@ -147,6 +191,7 @@ void cn_remote_lane_free(struct cn_object_lane *objects)
     while (cn_map_next(&lane->askers, &cursor, &entry))
         cn_free(entry->value);
     cn_map_fini(&lane->askers);
+    cn_loans_fini(&lane->loans);
     cn_free(lane->ways);
     cn_free(lane);
     objects->remote = NULL;
@@ -165,7 +210,9 @@ void cn_remote_count(struct cn_remote *remote, struct cn_remote_counts *counts)
                                         .refused = load(&numbers->refused),
                                         .lost = load(&numbers->lost),
                                         .given_up = load(&numbers->given_up),
-                                        .held = load(&numbers->held)};
+                                        .held = load(&numbers->held),
+                                        .loans = load(&numbers->loans),
+                                        .let_go = load(&numbers->let_go)};
 }
 
 /* --- the node -------------------------------------------------------------------------------- */

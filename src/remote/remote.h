@@ -42,10 +42,10 @@
  *
  * What a worker has lent ("w<lane>:<serial>@<disk>.<life>", object/lent.h) is called by its address
  * (remote/target.h): never held, never tried again. It belongs to one life of a node; when that is
- * over, calls to it fail.
+ * over, calls to it fail. How long what was lent to other nodes lasts is in remote/loan.h.
  *
- * Threads:   cn_remote_new(), _free() and cn_remote_pipe(), _silent() from any thread; the rest on
- *            the lane.
+ * Threads:   cn_remote_new(), _free() and cn_remote_pipe(), _silent(), _sessions() from any thread;
+ *            the rest on the lane.
  * Ownership: the caller has the remote, and frees it when all lanes have ended; a lane's part
  *            belongs to the lane. */
 #ifndef CN_REMOTE_REMOTE_H
@@ -58,6 +58,7 @@
 
 struct cn_call;
 struct cn_err;
+struct cn_host_session;
 struct cn_object_lane;
 struct cn_remote;
 struct cn_stream_moved;
@@ -106,6 +107,10 @@ void cn_remote_pipe(struct cn_remote *remote, struct cn_stream_moved *moved, con
 /* The node of the disk is silent (C10): what waits for it fails, and is looked up again. */
 void cn_remote_silent(struct cn_remote *remote, uint64_t disk);
 
+/* Which sessions are live: cn_host_config.sessions. */
+void cn_remote_sessions(struct cn_remote *remote, uint64_t own,
+                        const struct cn_host_session *sessions, unsigned count);
+
 /* What was counted so far, of all lanes. Any thread. */
 struct cn_remote_counts {
     uint64_t sent, served; /* calls to objects of other nodes, and of theirs to ours */
@@ -113,6 +118,8 @@ struct cn_remote_counts {
     uint64_t lost;         /* O1 */
     uint64_t given_up;     /* O2 */
     uint64_t held;         /* now */
+    uint64_t loans;        /* remote/loan.h: rows, now */
+    uint64_t let_go;       /* S3: what sessions had that are over */
 };
 void cn_remote_count(struct cn_remote *remote, struct cn_remote_counts *counts);
 

@@ -18,7 +18,8 @@
 /* A call to a class of a worker; of a service's the `data` of its envelope has the second half. */
 struct ticket {
     struct cn_remote_lane *lane;
-    uint64_t number;
+    uint64_t number;          /* 0: nobody waits */
+    struct cn_loan_holder by; /* who asks */
 };
 
 struct served {
@@ -131,6 +132,16 @@ static void message_drop(struct cn_envelope *envelope)
     cn_free(served);
 }
 
+/* What the answer has by reference. An answer that was held back for ever (`there` is false) has
+ * given nothing away. */
+static void give(const struct ticket *ticket, const struct cn_message *message, bool there)
+{
+    struct cn_remote_lane *lane = ticket->lane;
+    struct cn_loan_owner owner = {.key = message->call.key};
+    bool waits = there && lane->pipes && cn_pipes_waits(lane->pipes, ticket->number);
+    cn_loans_given(lane, &ticket->by, &owner, &message->lent, waits);
+}
+
 static void message_done(struct cn_envelope *envelope)
 {
     struct cn_message *message = cn_message_of(envelope);
@@ -140,18 +151,43 @@ static void message_done(struct cn_envelope *envelope)
     reply.has_bytes = message->result != NULL;
     uint8_t *result = message->result;
     message->result = NULL;
+    if (message->lent.count)
+        give(&served->ticket, message, result != NULL);
     cn_served_reply(served->ticket.lane, served->ticket.number, &reply, result,
                     result ? message->result_size : 0);
     message_drop(envelope);
 }
 
-static void take_message(struct cn_remote_lane *lane, struct cn_namespace *ns, uint64_t ticket,
-                         struct cn_question *question, const uint8_t *body, size_t size)
+/* A call to something lent. False: it has been answered. */
+static bool is_for_owner(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
+                         uint64_t ticket, const struct cn_question *question, const uint8_t *body,
+                         size_t size)
+{
+    struct cn_loan_owner owner = {.key.namespace_id = question->namespace_id};
+    struct cn_loan_holder by = {asker->disk, asker->session};
+    struct cn_reply noted = {.type = CN_REPLY_DONE};
+    memcpy(owner.key.id, question->id, sizeof(owner.key.id));
+    switch (cn_loans_asked(lane, &by, &owner, question->method, body, size)) {
+    case CN_LOAN_NOTED:
+        cn_served_reply(lane, ticket, &noted, NULL, 0);
+        return false;
+    case CN_LOAN_REFUSED:
+        reply_error(lane, ticket, CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_ECLOSED, CN_LOAN_ENDED);
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void take_message(struct cn_remote_lane *lane, struct cn_namespace *ns,
+                         const struct ticket *ticket, struct cn_question *question,
+                         const uint8_t *body, size_t size)
 {
     struct served *served = CN_NEW(struct served);
     struct cn_message *message = &served->message;
     struct cn_call *call = &message->call;
-    served->ticket = (struct ticket){lane, ticket};
+    served->ticket = *ticket;
+    message->lent.wanted = ticket->number != 0;
     call->kind = (enum cn_call_kind)question->kind;
     call->ns = ns;
     call->key.namespace_id = ns->id;
@@ -208,7 +244,7 @@ static void take_service(struct cn_remote_lane *lane, struct cn_namespace *ns, u
         return;
     }
     struct ticket *own = CN_NEW(struct ticket);
-    *own = (struct ticket){lane, ticket};
+    *own = (struct ticket){.lane = lane, .number = ticket};
     call->call.envelope.data = own;
     call->call.envelope.origin = question->origin;
     call->call.envelope.drop = service_drop;
@@ -247,10 +283,24 @@ static void take_call(struct cn_remote_lane *lane, const struct cn_pipe_asker *a
                     "same deployment yet");
         return;
     }
+    struct ticket own = {lane, ticket, {asker->disk, asker->session}};
     if (service)
         take_service(lane, ns, ticket, question, body, size);
-    else
-        take_message(lane, ns, ticket, question, body, size);
+    else if (question->kind != CN_CALL_OTHER ||
+             is_for_owner(lane, asker, ticket, question, body, size))
+        take_message(lane, ns, &own, question, body, size);
+}
+
+void cn_served_note(struct cn_remote_lane *lane, const struct cn_object_key *key,
+                    const char *method, const uint8_t *bytes, size_t size)
+{
+    struct cn_namespace *ns = cn_node_namespace_find(lane->objects->node, key->namespace_id);
+    struct cn_question question = {.kind = CN_CALL_OTHER, .method = cn_strdup(method)};
+    struct ticket nobody = {.lane = lane};
+    memcpy(question.id, key->id, sizeof(question.id));
+    if (ns && cn_way_serves(lane, cn_shard_index(key, lane->objects->shard_count)))
+        take_message(lane, ns, &nobody, &question, bytes, size);
+    cn_question_clear(&question);
 }
 
 void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t ticket, uint8_t *bytes,
@@ -264,7 +314,7 @@ void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t tic
     if (rc < 0)
         reply_error(lane, ticket, 0, rc, "the node that was asked cannot read the question");
     else if (question.type == CN_QUESTION_TARGET)
-        cn_target_asked(lane, ticket, &question, body, body_size);
+        cn_target_asked(lane, asker, ticket, &question, body, body_size);
     else if (question.type == CN_QUESTION_NODE)
         cn_others_asked(lane, ticket, &question, body, body_size);
     else if (question.type == CN_QUESTION_SOCKETS)

@@ -95,17 +95,30 @@ void cn_target_send(struct cn_object_lane *objects, struct cn_dispatch *dispatch
                  : CN_ECLOSED;
     if (rc == CN_EOVERLOADED)
         fail(sent, CN_FAULT_OVERLOADED, rc, "Too much is under way to the node of this stub.");
-    else if (rc == CN_ENOTFOUND)
-        fail(sent, CN_FAULT_RETRYABLE, CN_ECLOSED, ENDED);
+    else if (rc == CN_ENOTFOUND) /* no session of its disk is live */
+        fail(sent, CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_ECLOSED, ENDED);
     else if (rc < 0)
         fail(sent, CN_FAULT_RETRYABLE, rc, "The node of this stub cannot be reached.");
+}
+
+void cn_target_lend(struct cn_object_lane *objects, const struct cn_object_key *object,
+                    uint32_t serial, double number, const char *mark)
+{
+    struct cn_loan_owner owner = {.serial = object ? 0 : serial};
+    struct cn_loan_holder to;
+    if (object)
+        owner.key = *object;
+    if (cn_lent_mark_read(mark, &to.disk, &to.session))
+        cn_loans_lend(objects->remote, &owner, number, &to);
 }
 
 /* --- to here --------------------------------------------------------------------------------- */
 
 struct ticket {
     struct cn_remote_lane *lane;
-    uint64_t number;
+    uint64_t number;          /* 0: nobody waits */
+    struct cn_loan_holder by; /* who asks */
+    uint32_t serial;
 };
 
 static void on_drop(struct cn_dispatch *dispatch)
@@ -126,36 +139,74 @@ static void on_answered(struct cn_dispatch *dispatch)
     }
     uint8_t *result = dispatch->result;
     dispatch->result = NULL;
+    if (dispatch->lent.count) {
+        struct cn_loan_owner owner = {.serial = ticket->serial};
+        bool waits =
+            ticket->lane->pipes && cn_pipes_waits(ticket->lane->pipes, ticket->number);
+        cn_loans_given(ticket->lane, &ticket->by, &owner, &dispatch->lent, result && waits);
+    }
     cn_served_reply(ticket->lane, ticket->number, &reply, result,
                     result ? dispatch->result_size : 0);
     cn_free(ticket);
     cn_dispatch_free(dispatch);
 }
 
-void cn_target_asked(struct cn_remote_lane *lane, uint64_t ticket, struct cn_question *question,
-                     const uint8_t *body, size_t size)
+static void deliver(const struct ticket *ticket, char *method, const uint8_t *body, size_t size,
+                    const struct cn_origin *origin)
 {
-    struct cn_lane *own = lane->objects->data;
-    if (question->life != lane->remote->options.life || question->lane != lane->objects->index) {
-        struct cn_reply reply = {.type = CN_REPLY_FAILED,
-                                 .code = CN_ECLOSED,
-                                 .faults = CN_FAULT_RETRYABLE,
-                                 .text = (char *)ENDED};
-        cn_served_reply(lane, ticket, &reply, NULL, 0);
-        return;
-    }
-    struct ticket *mine = CN_NEW(struct ticket);
-    *mine = (struct ticket){lane, ticket};
+    struct cn_lane *own = ticket->lane->objects->data;
     struct cn_dispatch *dispatch = cn_dispatch_new(own, own);
-    dispatch->serial = question->serial;
+    dispatch->serial = ticket->serial;
     dispatch->handler = "target";
-    dispatch->method = question->method;
-    question->method = NULL;
+    dispatch->method = method;
     dispatch->bytes = cn_memdup(body, size);
     dispatch->size = size;
-    dispatch->envelope.origin = question->origin;
-    dispatch->envelope.data = mine;
+    dispatch->lent.wanted = ticket->number != 0;
+    dispatch->envelope.origin = *origin;
+    dispatch->envelope.data = cn_memdup(ticket, sizeof(*ticket));
     dispatch->on_done = on_answered;
     dispatch->on_drop = on_drop;
     cn_dispatch_send(dispatch, NULL);
+}
+
+void cn_target_note(struct cn_remote_lane *lane, uint32_t serial, const char *method,
+                    const uint8_t *bytes, size_t size)
+{
+    struct ticket nobody = {.lane = lane, .serial = serial};
+    struct cn_origin origin = {0};
+    deliver(&nobody, cn_strdup(method), bytes, size, &origin);
+}
+
+static void fail_here(struct cn_remote_lane *lane, uint64_t ticket, const char *text)
+{
+    struct cn_reply reply = {.type = CN_REPLY_FAILED,
+                             .code = CN_ECLOSED,
+                             .faults = CN_FAULT_RETRYABLE | CN_FAULT_RESET,
+                             .text = (char *)text};
+    cn_served_reply(lane, ticket, &reply, NULL, 0);
+}
+
+void cn_target_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
+                     uint64_t ticket, struct cn_question *question, const uint8_t *body,
+                     size_t size)
+{
+    struct ticket own = {
+        lane, ticket, {asker->disk, asker->session}, question->serial};
+    struct cn_loan_owner owner = {.serial = question->serial};
+    struct cn_reply noted = {.type = CN_REPLY_DONE};
+    if (question->life != lane->remote->options.life || question->lane != lane->objects->index) {
+        fail_here(lane, ticket, ENDED);
+        return;
+    }
+    switch (cn_loans_asked(lane, &own.by, &owner, question->method, body, size)) {
+    case CN_LOAN_NOTED:
+        cn_served_reply(lane, ticket, &noted, NULL, 0);
+        return;
+    case CN_LOAN_REFUSED:
+        fail_here(lane, ticket, CN_LOAN_ENDED);
+        return;
+    default:
+        deliver(&own, question->method, body, size, &question->origin);
+        question->method = NULL;
+    }
 }

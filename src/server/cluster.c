@@ -658,6 +658,12 @@ static void host_silent(void *data, uint64_t disk)
     cn_remote_silent(((struct cn_cluster *)data)->remote, disk);
 }
 
+static void host_sessions(void *data, uint64_t own, const struct cn_host_session *sessions,
+                          unsigned count)
+{
+    cn_remote_sessions(((struct cn_cluster *)data)->remote, own, sessions, count);
+}
+
 /* --- bodies ---------------------------------------------------------------------------------- */
 
 static bool bodies_send(void *data, uint64_t disk, enum cn_frame_kind kind, const void *head,
@@ -915,7 +921,8 @@ static int open_host(struct cn_cluster *cluster, const struct cn_cluster_options
                                     .failed = host_failed,
                                     .left = host_left,
                                     .pipe = host_pipe,
-                                    .silent = host_silent};
+                                    .silent = host_silent,
+                                    .sessions = host_sessions};
     int rc = cn_address_parse(options->peer, &peer_host, &port, err);
     if (rc < 0)
         return rc;
@@ -963,7 +970,8 @@ static struct cn_cluster *make(const struct cn_cluster_options *options)
     cluster->lane_count = options->lane_count ? options->lane_count : 1;
     cluster->call_wait_ms = options->call_wait_ms;
     cluster->lanes = (struct cn_lane_remote){cluster, lane_opens, cn_remote_lane_close,
-                                             cn_remote_lane_free, cn_target_send};
+                                             cn_remote_lane_free, cn_target_send,
+                                             cn_target_lend};
     cluster->witness = options->witness;
     cluster->book = (struct cn_book){.conninfo = cluster->url,
                                      .node = cluster->node,

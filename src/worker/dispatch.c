@@ -39,6 +39,7 @@ void cn_dispatch_free(struct cn_dispatch *dispatch)
     cn_free(dispatch->props);
     cn_free(dispatch->bytes);
     cn_free(dispatch->result);
+    cn_lent_list_fini(&dispatch->lent);
     cn_free(dispatch);
 }
 
@@ -165,6 +166,11 @@ static void arrive(struct cn_envelope *envelope)
 {
     struct cn_dispatch *dispatch = dispatch_of(envelope);
     struct cn_lane *lane = envelope->to.desk->data;
+    if (dispatch->stale) {
+        refuse(dispatch, CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_ECLOSED,
+               "This stub has ended: its node was taken for dead meanwhile.");
+        return;
+    }
     if (dispatch->disk) {
         lane->options.remote->dispatch(&lane->object_lane, dispatch);
         return;
@@ -255,6 +261,7 @@ void cn_dispatch_fail(struct cn_event *event, unsigned faults, int code, const c
     if (!event->outcome)
         event->outcome = code == CN_ELIMIT ? "exceededCpu" : "exception";
     if (event->dispatch) {
+        cn_lent_list_fini(&event->dispatch->lent); /* of no answer */
         cn_err_set(&event->dispatch->envelope.err, code, "%s", text);
         event->dispatch->envelope.faults = faults;
         answer(event, bytes, size);

@@ -30,6 +30,7 @@
 #include "base/assert.h"
 #include "js/context.h"
 #include "object/envelope.h"
+#include "object/lent.h"
 
 struct cn_event;
 struct cn_lane;
@@ -40,6 +41,7 @@ struct cn_dispatch {
     uint32_t serial;
     uint64_t disk, life; /* of another node that has it, on its `lane`; 0: it is here */
     unsigned lane;
+    bool stale;          /* what it is for was lent to a session of this node that is over */
     char *script;        /* owned; NULL with a serial */
     char *version;       /* owned; of the script that sends to itself (R4); else NULL */
     const char *handler; /* "fetch", "rpc", "target", "queue", ...; static */
@@ -49,6 +51,7 @@ struct cn_dispatch {
     uint8_t *bytes;      /* owned; serialized arguments */
     uint8_t *result;     /* owned; serialized result or error; NULL: none */
     size_t props_size, size, result_size;
+    struct cn_lent_list lent;  /* of the result */
     struct cn_js_pin callback; /* for senders in JavaScript */
     void (*on_done)(struct cn_dispatch *dispatch);
     /* Instead of it, if it is dropped (P2); it is freed then. May be NULL. */

@@ -127,7 +127,8 @@ class CallContext {
   constructor(lends = false, lifetime = null) {
     this.lends = lends;
     this.lifetime = lifetime; // of the event that sends or receives it; null: none that matters
-    this.made = []; // [exports, number]: what was exported for this message
+    this.made = []; // [exports, number, address]: what was exported for this message
+    this.passed = null; // [address, number, term]: what others have lent, and is held for the receiver
     this.received = []; // stubs that came in it and are the receiver's to dispose of
     this.onStop = null; // called when the receiver gives up one of its streams
     this.streams = null; // promises of the ends of streams that were exported for it
@@ -140,7 +141,7 @@ class CallContext {
   export(target) {
     const { address, exports } = currentOwner();
     const number = exports.add(target, this.lends ? null : this.lifetime);
-    this.made.push([exports, number]);
+    this.made.push([exports, number, address]);
     return [address, number];
   }
   writeSpecial(value, writer) {
@@ -151,9 +152,11 @@ class CallContext {
         if (stub.service !== null) return write(writer, TAG.SERVICE, stub.service);
         if (stub.disposed) throw new Error(DISPOSED);
         checkOwner(stub.owner, "Client");
+        const { address, number } = stub;
         stub.retain();
         if (!this.lends || TRANSFERS) value[Symbol.dispose]();
-        return write(writer, TAG.REFERENCE, { address: stub.address, number: stub.number });
+        (this.passed ??= []).push([address, number, stub.term]);
+        return write(writer, TAG.REFERENCE, { address, number, lent: this.lends });
       }
       const prototype = Object.getPrototypeOf(value);
       if (prototype === RpcPromise.prototype) throw unserializable("RpcPromise");
@@ -208,6 +211,14 @@ class CallContext {
   /** The call is over: what was lent for it comes back. */
   takeBack() {
     for (const [exports, number] of this.made) exports.release(number);
+    if (this.passed === null) return;
+    for (const [address, number, term] of this.passed) release(address, number, term);
+    this.passed = null;
+  }
+  /** It is an answer: what it has by reference is told, one after the other (remote/loan.h has why). */
+  eachGiven(tell) {
+    for (const [, number, address] of this.made) tell(address, number);
+    if (this.passed !== null) for (const [address, number] of this.passed) tell(address, number);
   }
 }
 
@@ -466,10 +477,10 @@ function signalFrom(aborted, reason, reference) {
 
 const states = new WeakMap();
 const stubState = (value) => states.get(value) ?? null;
-const forgotten = new FinalizationRegistry(({ address, number }) => release(address, number));
+const forgotten = new FinalizationRegistry(({ address, number, term }) => release(address, number, term));
 
-function release(address, number) {
-  native.targetCall(address, "~release", serialize(number), () => {});
+function release(address, number, term) {
+  native.targetCall(address, "~release", serialize(number), () => {}, term);
 }
 
 /** What is behind a proxy: where calls go and the path of names so far. */
@@ -480,6 +491,7 @@ class StubState {
     this.parent = parent; // keeps the reference alive while its properties are
     this.address = null;
     this.number = 0;
+    this.term = 0; // in which it came: native.stubTerm()
     this.service = null; // of a worker: {worker, entrypoint, props}
     this.fixed = null; // members that are there at once
     this.own = null; // properties that a script has given the stub
@@ -497,7 +509,7 @@ class StubState {
     this.invoke = null; // what calling the stub itself does, if that is no call to its owner
   }
   retain() {
-    native.targetCall(this.address, "~retain", serialize(this.number), () => {});
+    native.targetCall(this.address, "~retain", serialize(this.number), () => {}, this.term);
   }
 }
 
@@ -534,7 +546,7 @@ const handler = {
         if (state.address === null) return target.proxy;
         if (state.disposed) throw new Error(DISPOSED);
         state.retain();
-        const duplicate = makeReference({ address: state.address, number: state.number });
+        const duplicate = makeReference({ address: state.address, number: state.number }, state.term);
         if (state.lifetime !== null) {
           states.get(duplicate).lifetime = state.lifetime;
           state.lifetime.add(duplicate);
@@ -662,15 +674,19 @@ function settleWith(bytes, resolve, reject, origin) {
   }
 }
 
-/** @param {boolean} [lent] its owner takes it back by itself */
-function makeReference({ address, number, lent }) {
-  const state = new StubState((path, bytes, callback) => native.targetCall(address, `${number}:${path.join(".")}`, bytes, callback), [], null);
+/**
+ * `lent`: its owner takes it back by itself.
+ * @param {number} [term] of the stub that it is a duplicate of
+ */
+function makeReference({ address, number, lent }, term = native.stubTerm()) {
+  const state = new StubState((path, bytes, callback) => native.targetCall(address, `${number}:${path.join(".")}`, bytes, callback, term), [], null);
   state.address = address;
   state.number = number;
+  state.term = term;
   state.owner = ownerNow();
   const proxy = makeProxy(state);
   if (lent) state.lent = true;
-  else forgotten.register(proxy, { address, number }, state);
+  else forgotten.register(proxy, { address, number, term }, state);
   return proxy;
 }
 
@@ -691,7 +707,7 @@ function dispose(proxy) {
   state.disposed = true;
   if (state.lent) return;
   forgotten.unregister(state);
-  release(state.address, state.number);
+  release(state.address, state.number, state.term);
 }
 
 /** What stubs of services, and of objects, are instances of. */
@@ -804,7 +820,7 @@ export const stubService = (value) => stubState(value)?.service ?? null;
 export function replyWith(asker, value, onStop = null) {
   const context = new CallContext();
   context.onStop = onStop;
-  asker.reply(serialize(value, context), context.streams);
+  asker.reply(serialize(value, context), context.streams, context);
 }
 
 /** Whether the stub that `state`, or what it is a property of, stands for was disposed of. */
@@ -964,8 +980,12 @@ export class Caller {
   constructor(call) {
     this.call = call;
   }
-  /** @param {Promise<void>[] | null} streams of what the answer has in it; the object lives on, whoever reads them */
-  reply(bytes, streams = null) {
+  /**
+   * @param {Promise<void>[] | null} streams of what the answer has in it; the object lives on, whoever reads them
+   * @param {CallContext | null} context of what the answer has by reference
+   */
+  reply(bytes, streams = null, context = null) {
+    context?.eachGiven((address, number) => native.callLends(this.call, address, number));
     native.callReply(this.call, bytes);
   }
   fail(error) {
@@ -980,7 +1000,8 @@ export class Dispatcher {
   constructor(event) {
     this.event = event;
   }
-  reply(bytes, streams = null) {
+  reply(bytes, streams = null, context = null) {
+    context?.eachGiven((address, number) => native.eventLends(this.event, address, number));
     native.eventReply(this.event, bytes, streams !== null);
     // The event lasts as long as what it streams.
     if (streams !== null) Promise.allSettled(streams).then(() => native.eventEnd(this.event));
@@ -1009,7 +1030,7 @@ export async function answer(asker, target, path, bytes, handles, lifetime = nul
       result = stubState(value) === null ? Reflect.apply(value, holder ?? undefined, args) : value(...args);
     }
     if (result !== null && (typeof result === "object" || typeof result === "function")) result = withDisposer(await result);
-    asker.reply(serialize(result, context), context.streams);
+    asker.reply(serialize(result, context), context.streams, context);
   } catch (error) {
     failCall(asker, error);
   }
@@ -1108,10 +1129,16 @@ export function failCall(asker, error) {
   asker.fail(error);
 }
 
-/** A call to something exported: method is "number:path", "~retain" or "~release". */
+const LEND = "~lend@";
+/** A call to something exported: method is "number:path", or a note (src/object/lent.h). */
 export function answerTarget(asker, exports, method, bytes) {
   if (method === "~retain" || method === "~release") {
     exports[method.slice(1)](deserialize(bytes));
+    asker.reply(serialize(undefined));
+    return;
+  }
+  if (method.startsWith(LEND)) {
+    native.lend(exports.object, deserialize(bytes), method.slice(LEND.length));
     asker.reply(serialize(undefined));
     return;
   }

@@ -45,6 +45,7 @@ struct node {
     struct got got[4096];
     unsigned count, gone, handed;
     unsigned lane_of_last;
+    uint64_t session_of_last;
     struct node *other; /* whom it knows */
     bool links_closed, pipes_closed;
 };
@@ -63,6 +64,7 @@ static void on_asked(void *data, const struct cn_pipe_asker *asker, uint64_t tic
 {
     struct node *node = data;
     CHECK(asker->disk == node->other->disk);
+    node->session_of_last = asker->session;
     if (node->echoes) {
         CHECK(cn_pipes_answer(node->pipes, ticket, "<", 1, bytes, size));
         node->count++;
@@ -789,6 +791,34 @@ TEST(pipe, takes_the_place_of_the_one_before)
 }
 
 /* The end of a node in the middle of everything. */
+/* T10 */
+TEST(pipe, tells_the_session_that_asks_and_is_closed_with_it)
+{
+    struct ask first, second, third;
+    pair();
+    b->echoes = true;
+    CHECK_INT(0, ask_bytes(&first, 3, 0, 0));
+    UNTIL(first.ended);
+    CHECK(b->session_of_last == 0);
+    cn_pipes_session(a->pipes, 77);
+    CHECK_INT(0, ask_bytes(&second, 3, 0, 0)); /* no pause: it was not the peer's fault */
+    UNTIL(second.ended);
+    CHECK(b->session_of_last == 77 && b->gone == 1);
+    cn_pipes_session(a->pipes, 77); /* the same: nothing happens */
+    b->echoes = false;
+    b->count = 0;
+    CHECK_INT(0, ask_bytes(&third, 3, 0, 0));
+    UNTIL(b->count == 1);
+    CHECK(b->gone == 1);
+    cn_pipes_session(a->pipes, 0);
+    CHECK(third.ended && third.end == CN_PIPE_LOST);
+    UNTIL(b->gone == 2);
+    ask_check_echo(&first);
+    ask_check_echo(&second);
+    ask_end(&third);
+    end_pair();
+}
+
 TEST(pipe, ends_with_questions_under_way)
 {
     enum { COUNT = 50 };

@@ -37,15 +37,38 @@ static int log_create(struct cn_object *object, void *class_data, void **instanc
     return 0;
 }
 
+/* Its answer has a reference of its own. */
+static void lend_number(struct cn_call *call, double number)
+{
+    struct cn_message *message = call->payload;
+    char hex[CN_OBJECT_HEX_SIZE + 1];
+    cn_id_to_hex(call->key.id, hex);
+    cn_lent_list_add(&message->lent, cn_sprintf("o%u:%s", call->ns->id, hex), number);
+}
+
 static void log_deliver(struct cn_object *object, void *instance, struct cn_call *call)
 {
     struct node *node = instance;
     struct cn_message *message = call->payload;
     const char *method = message->method;
+    if (call->kind == CN_CALL_OTHER) { /* what is lent, and notes about it */
+        struct cn_lent_note note = cn_lent_note_read(method, message->bytes, message->size);
+        cn_buf_printf(&node->log, "%s", method);
+        if (note.kind)
+            cn_buf_printf(&node->log, " %.0f", note.number);
+        cn_buf_printf(&node->log, ";");
+        cn_call_reply(call, message);
+        return;
+    }
     cn_buf_printf(&node->log, "%.*s;", (int)(message->size < 20 ? message->size : 20),
                   (const char *)message->bytes);
     if (strcmp(method, "park") == 0) {
         node->parked = call;
+    } else if (strncmp(method, "lend ", 5) == 0) {
+        lend_number(call, strtod(method + 5, NULL));
+        message->result = cn_memdup("lent", 4);
+        message->result_size = 4;
+        cn_call_reply(call, message);
     } else if (strcmp(method, "fail") == 0) {
         message->result = cn_memdup("thrown", 6);
         message->result_size = 6;
@@ -221,7 +244,8 @@ static void on_answer(struct cn_envelope *envelope)
     sent->done = true;
 }
 
-static struct sent *call_sized(unsigned from, const char *method, const char *text, size_t size)
+static struct sent *call_kind(unsigned from, enum cn_call_kind kind, const char *method,
+                              const char *text, size_t size)
 {
     struct node *node = &nodes[from];
     struct sent *sent = CN_NEW(struct sent);
@@ -229,9 +253,9 @@ static struct sent *call_sized(unsigned from, const char *method, const char *te
     const char *name = name_in(&node->world, SHARD, 0);
     sent->message.method = cn_strdup(method);
     sent->message.bytes = cn_alloc_zero(size);
-    memcpy(sent->message.bytes, text, strlen(text));
+    memcpy(sent->message.bytes, text, kind == CN_CALL_OTHER ? size : strlen(text));
     sent->message.size = call->size = size;
-    call->kind = CN_CALL_RPC;
+    call->kind = kind;
     call->payload = &sent->message;
     call->ns = node->world.world.ns;
     call->name = cn_strdup(name);
@@ -243,6 +267,24 @@ static struct sent *call_sized(unsigned from, const char *method, const char *te
     call->envelope.origin = (struct cn_origin){.request = 5, .depth = 7};
     cn_call_send(call, NULL);
     return sent;
+}
+
+static struct sent *call_sized(unsigned from, const char *method, const char *text, size_t size)
+{
+    return call_kind(from, CN_CALL_RPC, method, text, size);
+}
+
+/* A call to something lent. */
+static struct sent *call_lent(unsigned from, const char *method)
+{
+    return call_kind(from, CN_CALL_OTHER, method, "x", 1);
+}
+
+static struct sent *note(unsigned from, const char *method, double number)
+{
+    uint8_t bytes[CN_LENT_NUMBER_SIZE];
+    size_t size = cn_lent_number_write(number, bytes);
+    return call_kind(from, CN_CALL_OTHER, method, (const char *)bytes, size);
 }
 
 static struct sent *call_text(unsigned from, const char *method, const char *text)
@@ -262,7 +304,7 @@ static void check_ok(struct sent *sent, const char *text)
     UNTIL(sent->done);
     CHECK_STR("", sent->message.call.envelope.err.code ? sent->message.call.envelope.err.text : "");
     CHECK_INT(strlen(text), sent->message.result_size);
-    CHECK(memcmp(sent->message.result, text, strlen(text)) == 0);
+    CHECK(!*text || memcmp(sent->message.result, text, strlen(text)) == 0);
     sent_free(sent);
 }
 
@@ -538,5 +580,198 @@ TEST(remote, ends_what_is_held_and_sent_when_its_lane_ends)
     cn_remote_free(nodes[0].remote);
     shard_world_close(&nodes[0].world);
     cn_free(dir);
+    close_nodes();
+}
+
+/* --- what is lent: remote/loan.h -------------------------------------------------------------- */
+
+/* Node `to` is told that these sessions are live: that of node i is `of[i]`; 0: none. */
+static void tell(unsigned to, const uint64_t of[NODES])
+{
+    struct cn_host_session list[NODES];
+    unsigned count = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        if (of[i])
+            list[count++] = (struct cn_host_session){of[i], i + 1};
+    cn_remote_sessions(nodes[to].remote, of[to], of[to] ? list : NULL, of[to] ? count : 0);
+    for (unsigned i = 0; i < 3; i++)
+        step();
+}
+
+static void tell_all(const uint64_t of[NODES])
+{
+    for (unsigned i = 0; i < NODES; i++)
+        tell(i, of);
+}
+
+static size_t loans_of(unsigned node)
+{
+    struct cn_remote_counts counts;
+    cn_remote_count(nodes[node].remote, &counts);
+    CHECK_INT(counts.loans, cn_loans_count(&nodes[node].world.world.lane.remote->loans));
+    return counts.loans;
+}
+
+static void clear_log(unsigned node)
+{
+    cn_buf_clear(&nodes[node].log);
+}
+
+static void open_told(const uint64_t of[NODES])
+{
+    open_nodes(NULL);
+    own(1, 7);
+    tell_all(of);
+}
+
+/* S1, S3: what node 0 has is given back when its session is over, once, and nobody else's. */
+TEST(loan, is_given_back_when_the_session_is_over)
+{
+    open_told((const uint64_t[]){10, 11, 12});
+    check_ok(call_text(0, "lend 5", "a"), "lent");
+    check_ok(call_text(2, "lend 6", "b"), "lent");
+    check_ok(note(0, "~retain", 5), "");
+    check_ok(note(0, "~retain", 6), "");
+    CHECK_INT(3, loans_of(1));
+    cn_remote_silent(nodes[1].remote, 1); /* a cut ends nothing */
+    check_ok(call_text(0, "echo", "c"), "c");
+    CHECK_INT(3, loans_of(1));
+    clear_log(1);
+    tell(1, (const uint64_t[]){0, 11, 12});
+    UNTIL(nodes[1].log.size >= strlen("~release 5;~release 5;~release 6;"));
+    const char *log = log_of(1);
+    unsigned fives = 0, sixes = 0;
+    for (const char *at = log; *at; at = strchr(at, ';') + 1) {
+        fives += strncmp(at, "~release 5;", 11) == 0;
+        sixes += strncmp(at, "~release 6;", 11) == 0;
+    }
+    CHECK(fives == 2 && sixes == 1);
+    CHECK_INT(1, loans_of(1)); /* of node 2 */
+    clear_log(1);
+    tell(1, (const uint64_t[]){0, 11, 12});
+    for (unsigned i = 0; i < 20; i++)
+        step();
+    CHECK_STR("", log_of(1));
+    close_nodes();
+}
+
+/* What was let go of by its holder is not given back again. */
+TEST(loan, ends_with_its_release)
+{
+    open_told((const uint64_t[]){10, 11, 12});
+    check_ok(call_text(0, "lend 5", "a"), "lent");
+    check_ok(note(0, "~release", 5), "");
+    CHECK_INT(0, loans_of(1));
+    CHECK_STR("a;~release 5;", log_of(1));
+    clear_log(1);
+    tell(1, (const uint64_t[]){0, 11, 12});
+    for (unsigned i = 0; i < 20; i++)
+        step();
+    CHECK_STR("", log_of(1));
+    close_nodes();
+}
+
+/* S2: a session that is over and does not know it. */
+TEST(loan, refuses_those_who_are_over)
+{
+    open_told((const uint64_t[]){10, 11, 12});
+    check_ok(call_text(0, "lend 5", "a"), "lent");
+    tell(1, (const uint64_t[]){0, 11, 12});
+    UNTIL(strstr(log_of(1), "~release 5;"));
+    clear_log(1);
+    check_ok(note(0, "~release", 5), "");
+    check_ok(note(0, "~retain", 5), "");
+    check_failed(call_lent(0, "5:"), CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_LOAN_ENDED);
+    check_ok(call_text(0, "lend 7", "b"), "lent"); /* calls to objects are taken */
+    CHECK_STR("b;", log_of(1));
+    CHECK_INT(0, loans_of(1));
+    /* It has joined anew, and the other one does not know yet: that counts, and stays. */
+    tell(0, (const uint64_t[]){20, 11, 12});
+    check_ok(call_text(0, "lend 8", "c"), "lent");
+    CHECK_INT(1, loans_of(1));
+    tell(1, (const uint64_t[]){20, 11, 12});
+    check_ok(call_lent(0, "8:"), "");
+    CHECK_STR("b;c;8:;", log_of(1));
+    CHECK_INT(1, loans_of(1));
+    close_nodes();
+}
+
+/* S1: another session of the same disk is live, the first was never seen. */
+TEST(loan, knows_that_a_later_session_ends_the_one_before)
+{
+    open_told((const uint64_t[]){0, 11, 12});
+    tell(0, (const uint64_t[]){10, 11, 12});
+    check_ok(call_text(0, "lend 5", "a"), "lent");
+    CHECK_INT(1, loans_of(1));
+    tell(1, (const uint64_t[]){0, 11, 12}); /* not seen yet: it may be new */
+    CHECK_INT(1, loans_of(1));
+    tell(1, (const uint64_t[]){21, 11, 12});
+    UNTIL(strstr(log_of(1), "~release 5;"));
+    CHECK_INT(0, loans_of(1));
+    close_nodes();
+}
+
+/* A third node is given what the first held; S5: in whatever order that is heard of. */
+TEST(loan, goes_over_to_a_third_node)
+{
+    open_told((const uint64_t[]){10, 11, 12});
+    check_ok(call_text(0, "lend 5", "a"), "lent");
+    check_ok(note(0, "~lend@3.c", 5), "");
+    CHECK_INT(1, loans_of(1));
+    clear_log(1);
+    tell(1, (const uint64_t[]){0, 11, 12});
+    for (unsigned i = 0; i < 20; i++)
+        step();
+    CHECK_STR("", log_of(1)); /* it is node 2's now */
+    tell(1, (const uint64_t[]){0, 11, 0});
+    UNTIL(strstr(log_of(1), "~release 5;"));
+    CHECK_INT(0, loans_of(1));
+    tell_all((const uint64_t[]){30, 31, 32});
+    clear_log(1);
+    check_ok(note(2, "~release", 9), ""); /* overtakes */
+    check_ok(note(0, "~retain", 9), "");
+    check_ok(note(0, "~lend@3.20", 9), "");
+    CHECK_INT(0, loans_of(1));
+    check_ok(note(0, "~lend@2.1f", 9), ""); /* to the node that has it: nothing to count there */
+    tell(1, (const uint64_t[]){0, 31, 0});
+    for (unsigned i = 0; i < 20; i++)
+        step();
+    CHECK_STR("~release 9;~retain 9;", log_of(1));
+    close_nodes();
+}
+
+/* S4 */
+TEST(loan, terms_end_with_sessions)
+{
+    open_told((const uint64_t[]){10, 11, 12});
+    const struct cn_loans *loans = &nodes[0].world.world.lane.remote->loans;
+    CHECK_INT(0, loans->term);
+    tell(0, (const uint64_t[]){0, 11, 12});
+    CHECK_INT(1, loans->term);
+    tell(0, (const uint64_t[]){20, 11, 12});
+    CHECK_INT(1, loans->term);
+    tell(0, (const uint64_t[]){21, 11, 12});
+    CHECK_INT(2, loans->term);
+    check_ok(call_text(0, "echo", "a"), "a");
+    close_nodes();
+}
+
+/* S7 */
+TEST(loan, is_not_made_by_an_answer_that_nobody_waits_for)
+{
+    open_told((const uint64_t[]){10, 11, 12});
+    struct sent *parked = call_text(0, "park", "a");
+    UNTIL(nodes[1].parked);
+    cn_remote_silent(nodes[0].remote, 2);
+    check_failed(parked, CN_FAULT_RETRYABLE, "Network connection lost.");
+    UNTIL(!nodes[1].world.world.lane.remote->askers.count);
+    struct cn_call *call = nodes[1].parked;
+    struct cn_message *message = call->payload;
+    lend_number(call, 5);
+    message->result = cn_memdup("x", 1);
+    message->result_size = 1;
+    cn_call_reply(call, message);
+    UNTIL(strstr(log_of(1), "~release 5;"));
+    CHECK_INT(0, loans_of(1));
     close_nodes();
 }
