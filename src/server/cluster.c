@@ -45,6 +45,7 @@
 
 enum {
     STOP_MS = 5000,   /* N5 */
+    DEPART_MS = 9000, /* the same of a node that departs; less than the member's limit to leave */
     SILENT_MS = 4500, /* N2: longer than a live session is silent */
     LOOK_MS = 500,
     LOST_MS = 10000,  /* N9: longer than most engines take for a fail-over */
@@ -106,6 +107,8 @@ struct cn_cluster {
     pthread_cond_t changed;
     enum state state;
     bool left, watching, ending;
+    bool parted;           /* cn_cluster_leave() is done */
+    atomic_bool departing; /* N6 */
     bool served;       /* N7 */
     bool started;      /* the host: left() will come */
     struct cn_err why; /* FAILED */
@@ -167,6 +170,12 @@ static void on_stopped(void *data, unsigned index, bool reached)
         cn_host_stopped(cluster->host, index, ticket);
 }
 
+/* N5, N6 */
+static int stop_ms(struct cn_cluster *cluster)
+{
+    return atomic_load(&cluster->departing) ? DEPART_MS : STOP_MS;
+}
+
 static void front_stop(void *data, uint32_t shard, uint64_t ticket)
 {
     struct cn_cluster *cluster = data;
@@ -174,7 +183,7 @@ static void front_stop(void *data, uint32_t shard, uint64_t ticket)
     lock(cluster);
     bool serves = spot->state == SERVED, forced = spot->state == FORCED;
     spot->ticket = ticket;
-    spot->stop_by_ms = cn_host_clock_ms() + STOP_MS;
+    spot->stop_by_ms = cn_host_clock_ms() + stop_ms(cluster);
     spot->resuming = spot->silenced = false;
     spot->stopping = spot->state == REOPENING;
     if (serves)
@@ -266,7 +275,7 @@ static void force(struct cn_cluster *cluster, unsigned shard, bool late)
     if (late)
         cn_warn("cluster: calls to objects of shard %u have not ended in %d s; they fail, since it "
                 "is moved to another node",
-                shard, STOP_MS / 1000);
+                shard, stop_ms(cluster) / 1000);
     cn_shards_close(cluster->shards, shard, on_forced, &cluster->spots[shard]);
 }
 
@@ -1040,9 +1049,20 @@ int cn_cluster_open(const struct cn_cluster_options *options, struct cn_cluster 
     return 0;
 }
 
+void cn_cluster_depart(struct cn_cluster *cluster)
+{
+    atomic_store(&cluster->departing, true);
+    cn_cluster_leave(cluster);
+}
+
 void cn_cluster_leave(struct cn_cluster *cluster)
 {
     if (!cluster->started)
+        return;
+    lock(cluster);
+    bool gone = cluster->parted;
+    unlock(cluster);
+    if (gone)
         return;
     if (cluster->bodies)
         cn_bodies_stop(cluster->bodies);
@@ -1051,7 +1071,7 @@ void cn_cluster_leave(struct cn_cluster *cluster)
     lock(cluster);
     while (!cluster->left && cn_host_clock_ms() < until)
         (void)wait_ms(cluster, LOOK_MS);
-    bool left = cluster->left;
+    bool left = cluster->parted = cluster->left;
     unlock(cluster);
     if (left && cluster->witness && cn_host_has_parted(cluster->host))
         cn_witness_left(cluster->witness);

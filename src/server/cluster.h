@@ -35,8 +35,10 @@
  *     address of the owner that is known. It is never answered from a copy.
  * N5  A move waits for what runs in its shard for STOP_MS. What runs longer fails as retryable: its
  *     shard is closed in the place of being stopped, and opened again if the move does not happen.
- * N6  Leaving: lanes have ended, so nothing runs; shards are handed over, the session ends, stores
- *     close. If the engine is away that is given up after the member's leave_ms; others then find
+ * N6  Leaving: the requests of this node have ended; calls of others that run in its objects have
+ *     DEPART_MS to end, as in any move (N5); shards are handed over, the session ends, stores close,
+ *     and then the lanes end. A server that is stopped at once ends its lanes first, and leaves
+ *     after that. If the engine is away that is given up after the member's leave_ms; others then find
  *     this node silent. SIGKILL at any moment loses nothing that was acknowledged: the engine has
  *     it.
  * N7  Until it serves, a node waits for the engine for as long as that is away, whatever it asks of
@@ -102,7 +104,10 @@ int cn_cluster_check(const struct cn_cluster_options *options, struct cn_err *er
  * data, or is of another version. CN_EEXISTS: N2. */
 int cn_cluster_open(const struct cn_cluster_options *options, struct cn_cluster **cluster,
                     struct cn_err *err);
-/* N6: when lanes have ended. Waits; a process that cannot leave ends here. */
+/* N6: while lanes run; on a thread that may wait. */
+void cn_cluster_depart(struct cn_cluster *cluster);
+/* N6: when lanes have ended; does nothing if it has departed. Waits; a process that cannot leave
+ * ends here. */
 void cn_cluster_leave(struct cn_cluster *cluster);
 /* After the node; NULL is fine. */
 void cn_cluster_free(struct cn_cluster *cluster);

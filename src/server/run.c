@@ -432,6 +432,11 @@ static void stop(struct cn_serve *serve, void *data)
     cn_watch_stop(serve, &settings->watch);
 }
 
+static void depart(void *data)
+{
+    cn_cluster_depart(((struct settings *)data)->data.cluster);
+}
+
 static int serve(const struct cn_run_options *asked, struct cn_deployer *deployer,
                  struct settings *settings, struct cn_err *err)
 {
@@ -475,8 +480,10 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     options->server.listen_fds = settings->listen_fds;
     options->server.wall_ms = development ? DEV_WALL_MS : 0;
     options->server.node = settings->data.node;
-    if (settings->data.cluster)
+    if (settings->data.cluster) {
         options->server.remote = cn_cluster_remote(settings->data.cluster);
+        options->depart = depart;
+    }
     options->admin = &settings->admin;
     options->server.show_errors = development;
     options->load = load;

@@ -40,7 +40,7 @@ struct cn_serve {
     struct cn_admin *admin;
     uv_signal_t signals[3];
     uv_timer_t drain_timer;
-    uv_work_t load_work;
+    uv_work_t load_work, depart_work;
     struct cn_deployment *loaded; /* result of load_work */
     struct cn_err load_err;
     bool listening;
@@ -55,6 +55,7 @@ struct cn_serve {
     struct cn_deployment *served;    /* a reference to what they run, or NULL */
     struct cn_list waiting;          /* of struct waiter: for the reload under way */
     bool draining;
+    bool departing; /* V5 */
     bool stopping;
     int *kept;            /* owned; listening sockets for the process that comes after, or NULL */
     struct cn_err result; /* code 0: all went well */
@@ -210,11 +211,31 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
     }
 }
 
+static void on_depart(uv_work_t *work)
+{
+    struct cn_serve *serve = work->data;
+    serve->options.depart(serve->options.data);
+}
+
+static void on_departed(uv_work_t *work, int status)
+{
+    (void)status; /* never cancelled */
+    stop(work->data);
+}
+
 static void on_drained(struct cn_server *server)
 {
     struct cn_serve *serve = cn_server_data(server);
-    if (!serve->kept) /* a stuck lane that drains after all is restarted nonetheless */
+    if (serve->kept || serve->stopping || serve->departing)
+        return; /* a stuck lane that drains after all is restarted nonetheless */
+    if (!serve->options.depart) {
         stop(serve);
+        return;
+    }
+    serve->departing = true;
+    serve->depart_work.data = serve;
+    int rc = uv_queue_work(&serve->loop, &serve->depart_work, on_depart, on_departed);
+    CN_ASSERT(rc == 0);
 }
 
 static void on_load(uv_work_t *work)

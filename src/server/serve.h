@@ -19,6 +19,10 @@
  * V3  Once it serves, SIGTERM, SIGINT and SIGHUP never end the process by their default action,
  *     however many come and when: it ends by itself, in order, with its exit code.
  *
+ * V5  A node of a cluster gives away what it answers for when its own requests have ended, before
+ *     its lanes do (`depart`): calls of other nodes that run in its objects end in time, those that
+ *     come later are carried out where the objects are then. All of it is part of the time to drain.
+ *
  * V4  A first deployment that fails with CN_EABORTED is outdated (server/fleet.h, W4): it is loaded
  *     again.
  *
@@ -48,6 +52,8 @@ struct cn_serve_options {
     void (*on_start)(struct cn_serve *serve, void *data);
     /* Serving ends: close what on_start opened. May be NULL. */
     void (*on_stop)(struct cn_serve *serve, void *data);
+    /* V5, on a thread of libuv's pool: returns when it is done. May be NULL. */
+    void (*depart)(void *data);
     void *data;
 };
 
