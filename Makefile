@@ -567,7 +567,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine; BENC
 bench-cluster: export BENCH_ROWS := $(BENCH_ROWS_FILE)
 bench-cluster: setup-test ## a node of a cluster beside a single server and its PostgreSQL alone; BENCH_WRITE=1 writes the table into docs/cluster.md
 	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs begin $(BENCH_ROWS_FILE))
-	@$(MAKE) --no-print-directory $(B)/cairn $(B)/bench/bench_append
+	@$(MAKE) --no-print-directory $(B)/cairn $(B)/bench/bench_append $(B)/bench/bench_ws
 	@node test/bench/cluster.mjs
 	@$(if $(BENCH_ROWS_FILE),node test/bench/report.mjs end $(BENCH_ROWS_FILE))
 

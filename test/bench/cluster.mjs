@@ -1,9 +1,10 @@
 // `make bench-cluster`: a node of a cluster beside a single server and beside the engine alone. PostgreSQL with a synchronous standby is started for
 // it, as an unprivileged user, below a folder of its own; both servers, the nodes and the load share this machine.
 //
-// BENCH_ONLY=cluster-commit,cluster-writes,cluster-idle,cluster-load,cluster-many chooses parts, BENCH_SECONDS and BENCH_REPEATS how long;
+// BENCH_ONLY=cluster-commit,cluster-writes,cluster-idle,cluster-load,cluster-many,cluster-remote chooses parts, BENCH_SECONDS and BENCH_REPEATS how long;
 // BENCH_LOAD the seconds of the load (20), BENCH_OBJECTS how many objects are made (100,000).
 import { execFile } from "node:child_process";
+import http from "node:http";
 import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -18,7 +19,7 @@ const seconds = Number(process.env.BENCH_SECONDS || 3);
 const repeats = Number(process.env.BENCH_REPEATS || 3);
 const only = process.env.BENCH_ONLY?.split(",");
 const chosen = (name) => !only || only.includes("cluster") || only.includes(`cluster-${name}`);
-const parts = Object.entries({ commit, writes, idle, load, many }).filter(([name]) => chosen(name));
+const parts = Object.entries({ commit, writes, idle, load, many, remote }).filter(([name]) => chosen(name));
 
 if (parts.length === 0) process.exit(0);
 if (absent) {
@@ -48,12 +49,17 @@ const scope = { after: (cleanup) => cleanups.push(cleanup) };
 
 const project = tempDir("project"), config = path.join(project, "wrangler.jsonc");
 scope.after(() => rmSync(project, { recursive: true, force: true }));
-for (const name of ["objects.js", "cluster.js"]) copyFileSync(path.join(here, "workers", name), path.join(project, name));
+for (const name of ["objects.js", "cluster.js", "sockets.js"]) copyFileSync(path.join(here, "workers", name), path.join(project, name));
 
 /** The project; `cluster`: its shards and replicas, which a single server has not. */
 function configure(cluster) {
-  const text = readFileSync(path.join(here, "workers/wrangler.objects.jsonc"), "utf8").replace("objects.js", "cluster.js");
-  writeFileSync(config, text.replace("{", `{\n  "cairn": ${JSON.stringify({ limits: { object_idle_ms: 3000 }, ...(cluster && { cluster }) })},`));
+  const settings = JSON.parse(readFileSync(path.join(here, "workers/wrangler.objects.jsonc"), "utf8"));
+  settings.main = "cluster.js";
+  settings.durable_objects.bindings.push({ name: "ROOM", class_name: "Room" });
+  settings.migrations[0].new_sqlite_classes.push("Room");
+  settings.kv_namespaces = [{ binding: "KV", id: "kv" }];
+  settings.cairn = { limits: { object_idle_ms: 3000 }, ...(cluster && { cluster }) };
+  writeFileSync(config, JSON.stringify(settings));
   return config;
 }
 
@@ -348,6 +354,104 @@ async function many() {
   row("  its disk", bytes(Number(stdout.split("\t")[0])), { beside: `${bytes(Number(stdout.split("\t")[0]) / total)} for an object` });
   row("  the engine: tables, and what it is asked", bytes(tables), { beside: asked(figure) });
   await cluster.end();
+}
+
+// --- from node to node -----------------------------------------------------------------------------
+
+/** Names of the class behind `binding` whose object is on the node, on each of its two lanes: [of lane 0, of lane 1]. */
+async function namesOn(cluster, node, binding) {
+  const owners = new Set((await cluster.ask(`SELECT string_agg(s.id::text, ' ') FROM cairn.shard s JOIN cairn.session x ON x.id = s.owner JOIN cairn.disk d ON d.id = x.disk WHERE d.node = 'n${node}'`)).split(" ").map(Number));
+  const places = JSON.parse((await get(`${cluster.nodes[0].base}/places?binding=${binding}&total=500&count=${cluster.shape.shards}`)).body);
+  return [0, 1].map((lane) => `place${places.findIndex((place) => owners.has(place.shard) && place.lane === lane)}`);
+}
+
+/** On one connection, so on one lane: calls one after the other, `each` by a request. {p50 (of a call, in ms), cpu (of all nodes, in us)} */
+async function turns(cluster, names) {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 }), each = 100, results = [];
+  const ask = (target) => get(cluster.nodes[0].base + target, { agent });
+  const cpu = () => cluster.nodes.reduce((sum, node) => sum + usage(node.pid).cpu, 0);
+  for (const name of names) {
+    for (let i = 0; i < 30; i++) await ask(`/turns?name=${name}&count=${each}`);
+    const times = [], before = cpu(), until = performance.now() + seconds * 1000;
+    while (performance.now() < until) {
+      const began = performance.now();
+      const { status, body } = await ask(`/turns?name=${name}&count=${each}`);
+      if (status !== 200) throw new Error(`turns: ${status} ${body}`);
+      times.push((performance.now() - began) / each);
+    }
+    results.push({ p50: median(times), cpu: ((cpu() - before) * 1e6) / (times.length * each) });
+  }
+  agent.destroy();
+  return results;
+}
+
+/** The same, 64 at a time: {rate, cpu}. */
+async function bursts(cluster, name) {
+  const each = 2000, cpu = () => cluster.nodes.reduce((sum, node) => sum + usage(node.pid).cpu, 0);
+  const ask = async () => {
+    const { status, body } = await get(`${cluster.nodes[0].base}/turns?name=${name}&count=${each}&width=64`);
+    if (status !== 200) throw new Error(`turns: ${status} ${body}`);
+  };
+  for (let i = 0; i < 3; i++) await ask();
+  const before = cpu(), began = performance.now();
+  let calls = 0;
+  for (; performance.now() - began < seconds * 1000; calls += each) await ask();
+  return { rate: calls / ((performance.now() - began) / 1e3), cpu: ((cpu() - before) * 1e6) / calls };
+}
+
+async function remote() {
+  const pair = await Cluster.make({ shards: 16, replicas: 2 }); // so few that they are spread soon
+  await pair.start({ lanes: 2 });
+  await pair.start({ lanes: 2 });
+  await pair.whole();
+  await pair.rest();
+  const [near, far] = [await namesOn(pair, 0, "MEMORY"), await namesOn(pair, 1, "MEMORY")];
+  const same = [], cross = [], over = [], crossed = [], rates = { near: [], far: [] };
+  const better = (one, other) => one.p50 - other.p50;
+  for (let i = 0; i < repeats; i++) {
+    // A connection is on one of the lanes: of two objects, one on each, the nearer one is on that.
+    const [here, there] = (await turns(pair, near)).sort(better);
+    same.push(here);
+    cross.push(there);
+    const [direct, passed] = (await turns(pair, far)).sort(better);
+    over.push(direct);
+    crossed.push(passed);
+    rates.near.push(await bursts(pair, near[0]));
+    rates.far.push(await bursts(pair, far[0]));
+  }
+  const p50 = (list) => median(list.map((one) => one.p50)), cpu = (list) => median(list.map((one) => one.cpu)), rate = (list) => median(list.map((one) => one.rate));
+  const goal = p50(cross) * 1000 + 150;
+  row("call to an object of another node, one after the other, p50", us(p50(over) * 1000), {
+    beside: `same lane ${us(p50(same) * 1000)}, another lane ${us(p50(cross) * 1000)}; another node by way of another lane ${us(p50(crossed) * 1000)}`, goal: `≤ ${us(goal)} (another lane + 150 µs)`, holds: p50(over) * 1000 <= goal });
+  row("  processor time of it, of both nodes", us(cpu(over)), { beside: `same lane ${us(cpu(same))}, another lane ${us(cpu(cross))}` });
+  row("calls over one connection between two nodes, 64 under way", per(rate(rates.far)), { beside: `${us(cpu(rates.far))} of both nodes' processor time each; to an object of its own node ${per(rate(rates.near))}, ${us(cpu(rates.near))}` });
+
+  await get(`${pair.nodes[0].base}/kv/put?key=key`);
+  const reads = { cached: [[], []], plain: [[], []] };
+  for (let i = 0; i < repeats; i++) {
+    for (const [n, node] of pair.nodes.entries()) {
+      for (const [name, ttl] of [["cached", 3600], ["plain", 0]]) {
+        await wrk(node, `/kv/get?key=key&ttl=${ttl}`, { connections: 32, seconds: 1 });
+        reads[name][n].push(await wrk(node, `/kv/get?key=key&ttl=${ttl}`, { connections: 32, seconds: Math.min(seconds, 2) }));
+      }
+    }
+  }
+  const shown = (results) => `${per(rate(results))}, ${us(median(results.map((one) => one.cpuPerRequest)))}`;
+  row("KV reads with cacheTtl, of each node", reads.cached.map((results) => per(rate(results))).join(", "), {
+    beside: `32 connections; ${reads.cached.map((results) => us(median(results.map((one) => one.cpuPerRequest)))).join(", ")} of the node's processor time; without it, of each node: ${reads.plain.map(shown).join("; ")}` });
+
+  const [own] = await namesOn(pair, 0, "ROOM"), [others] = await namesOn(pair, 1, "ROOM"), echoes = { own: [], others: [] };
+  const port = new URL(pair.nodes[0].base).port, nodesCpu = () => pair.nodes.reduce((sum, node) => sum + usage(node.pid).cpu, 0);
+  for (let i = 0; i < repeats; i++) {
+    for (const [name, room] of [["own", own], ["others", others]]) {
+      const before = nodesCpu();
+      const { stdout } = await exec(path.join(root, "build/bench/bench_ws"), ["echo", port, `/room?name=${room}`, 64, seconds].map(String), { timeout: 60_000 });
+      const { messages, seconds: took } = JSON.parse(stdout);
+      echoes[name].push({ rate: messages / took, cpu: ((nodesCpu() - before) * 1e6) / (messages * (1 + 1 / seconds)) }); // a second to warm up
+    }
+  }
+  row("WebSocket echo, 64 sockets, their object on another node", per(rate(echoes.others)), { beside: `${us(cpu(echoes.others))} of both nodes' processor time each; at the owner ${per(rate(echoes.own))}, ${us(cpu(echoes.own))}` });
+  await pair.end();
 }
 
 try {
