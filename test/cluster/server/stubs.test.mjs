@@ -157,9 +157,9 @@ test("a node that dies breaks what it has lent", options, async (t) => {
   cluster.nodes.get("a").signal("SIGKILL");
   const { error } = await slow;
   assert.deepEqual(error, { message: "Network connection lost.", retryable: true, reset: true });
-  // Of a worker: at once, and for ever.
+  // Of a worker: at once, and for ever. (The object lets the error out: so it is remote, too.)
   await until(async () => (await get(cluster, "b", `/used/${of.c}`)).error?.message === "The worker that this stub belongs to has ended.", "it is known", 10_000);
-  assert.deepEqual((await get(cluster, "b", `/used/${of.c}`)).error, { message: "The worker that this stub belongs to has ended.", retryable: true, reset: true });
+  assert.deepEqual((await get(cluster, "b", `/used/${of.c}`)).error, { message: "The worker that this stub belongs to has ended.", remote: true, retryable: true, reset: true });
   // Of an object: it lives elsewhere now, and has lent nothing there.
   const { error: gone } = await get(cluster, "b", "/use");
   assert.match(gone.message, /no longer running/);

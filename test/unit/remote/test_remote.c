@@ -633,7 +633,9 @@ TEST(loan, is_given_back_when_the_session_is_over)
     check_ok(note(0, "~retain", 5), "");
     check_ok(note(0, "~retain", 6), "");
     CHECK_INT(3, loans_of(1));
-    cn_remote_silent(nodes[1].remote, 1); /* a cut ends nothing */
+    cn_remote_silent(nodes[1].remote, 1); /* a cut ends nothing, */
+    cn_remote_silent(nodes[0].remote, 2); /* whoever notices */
+    UNTIL(nodes[1].world.world.lane.remote->askers.count == 1);
     check_ok(call_text(0, "echo", "c"), "c");
     CHECK_INT(3, loans_of(1));
     clear_log(1);
