@@ -39,6 +39,7 @@ const PARTS = {
   "net/ws_client.c": "net/test_ws_conn.c",
   "store/log_spare.c": "store/test_log.c",
   "store/replica_copy.c": "store/test_replica.c",
+  "remote/loan.c": "remote/test_remote.c",
   "remote/served.c": "remote/test_remote.c",
   "remote/way.c": "remote/test_remote.c",
   "server/classes.c": "server/test_migrate.c",

@@ -96,8 +96,8 @@ struct cn_pipe_question {
 /* Who asks. */
 struct cn_pipe_asker {
     uint64_t disk, life;
-    unsigned lane;   /* of his */
-    uint64_t number; /* of the pipe, on this lane: never given again */
+    unsigned lane;    /* of his */
+    uint64_t number;  /* of the pipe, on this lane: never given again */
     uint64_t session; /* T10 */
 };
 
@@ -131,8 +131,8 @@ struct cn_pipes_config {
     struct cn_pipes_hooks hooks;
 };
 
-/* T10: of this node, from now on; 0 at first. The exception to T9: questions that are under way end,
- * as UNSENT or LOST, while it runs. */
+/* T10: of this node, from now on; 0 at first. The exception to T9: questions that are under way
+ * end, as UNSENT or LOST, while it runs. */
 void cn_pipes_session(struct cn_pipes *pipes, uint64_t session);
 
 struct cn_pipes *cn_pipes_new(uv_loop_t *loop, const struct cn_pipes_config *config);

@@ -136,8 +136,8 @@ void cn_lent_list_add(struct cn_lent_list *list, char *address, double number)
         return;
     }
     if ((list->count & (list->count - 1)) == 0) /* full: a power of two, or nothing */
-        list->items = cn_realloc(list->items, (list->count ? 2 * list->count : 1) *
-                                                  sizeof(*list->items));
+        list->items =
+            cn_realloc(list->items, (list->count ? 2 * list->count : 1) * sizeof(*list->items));
     list->items[list->count++] = (struct cn_lent_given){address, number};
 }
 

@@ -35,8 +35,8 @@ struct cn_message {
     uint8_t *result; /* owned */
     size_t result_size;
     /* Of a call that stays in its instance (bindings/localcall.c): no method, no bytes. */
-    uint32_t home_serial; /* of the instance; 0: any other call */
-    uint32_t slot;        /* the prelude's number for what it carries */
+    uint32_t home_serial;     /* of the instance; 0: any other call */
+    uint32_t slot;            /* the prelude's number for what it carries */
     struct cn_lent_list lent; /* of the result */
 };
 

@@ -86,9 +86,8 @@ static void know_holder(struct cn_remote_lane *lane, const struct cn_loan_holder
     if (cn_map_find(&loans->holders, &by->session, sizeof(by->session)))
         return;
     struct holder *holder = CN_NEW(struct holder);
-    *holder = (struct holder){.session = by->session,
-                              .disk = by->disk,
-                              .since_ms = uv_now(lane->objects->loop)};
+    *holder = (struct holder){
+        .session = by->session, .disk = by->disk, .since_ms = uv_now(lane->objects->loop)};
     for (unsigned i = 0; i < loans->live_count; i++)
         holder->seen = holder->seen || loans->live[i].id == by->session;
     (void)cn_map_set(&loans->holders, &by->session, sizeof(by->session), holder);
@@ -233,8 +232,7 @@ void cn_loans_given(struct cn_remote_lane *lane, const struct cn_loan_holder *to
     snprintf(lend, sizeof(lend), "~lend@%llx.%llx", (unsigned long long)to->disk,
              (unsigned long long)to->session);
     for (size_t i = 0; i < lent->count; i++) {
-        struct cn_lent_address address =
-            cn_lent_parse(lane->objects->node, lent->items[i].address);
+        struct cn_lent_address address = cn_lent_parse(lane->objects->node, lent->items[i].address);
         double number = lent->items[i].number;
         bool own = is_owner(lane, &address, owner);
         if (own && waits)

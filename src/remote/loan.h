@@ -9,8 +9,8 @@
  *     a session of another node               its row, by
  *     asks, and the answer has a reference    +1, as the answer leaves (cn_loans_given())
  *     is given a stub of it by a third        +1, CN_LENT_LEND, which that third one sends
- *     duplicates, disposes of a stub          +1, -1: "~retain", "~release", which go on to the owner
- *     is over                                 what is left is released
+ *     duplicates, disposes of a stub          +1, -1: "~retain", "~release", which go on to the
+ * owner is over                                 what is left is released
  *
  * Arguments are no row: what is lent for a call comes back with its end, however that comes.
  *
@@ -37,8 +37,8 @@
  *     One that is lost on its way is not known to be: its share lasts until the session is over, or
  *     the owner.
  * S8  Bounded: LOANS_MAX rows of a lane. What finds no room is not counted: it is let go of when
- *     its holder says so, or its owner ends. Sessions of releases that do not tell theirs are 0, and
- *     are not counted either.
+ *     its holder says so, or its owner ends. Sessions of releases that do not tell theirs are 0,
+ * and are not counted either.
  *
  * Threads:   the lane's.
  * Ownership: embedded in struct cn_remote_lane. */

@@ -19,8 +19,8 @@ struct letter {
     struct cn_mail mail;
     struct cn_object_lane *lane;
     bool breaks, told;
-    uint64_t disk; /* that is silent */
-    uint64_t own;  /* told: as cn_remote_sessions() has them */
+    uint64_t disk;                    /* that is silent */
+    uint64_t own;                     /* told: as cn_remote_sessions() has them */
     struct cn_host_session *sessions; /* owned */
     unsigned session_count;
     struct cn_stream_moved moved;

@@ -141,8 +141,7 @@ static void on_answered(struct cn_dispatch *dispatch)
     dispatch->result = NULL;
     if (dispatch->lent.count) {
         struct cn_loan_owner owner = {.serial = ticket->serial};
-        bool waits =
-            ticket->lane->pipes && cn_pipes_waits(ticket->lane->pipes, ticket->number);
+        bool waits = ticket->lane->pipes && cn_pipes_waits(ticket->lane->pipes, ticket->number);
         cn_loans_given(ticket->lane, &ticket->by, &owner, &dispatch->lent, result && waits);
     }
     cn_served_reply(ticket->lane, ticket->number, &reply, result,
@@ -190,8 +189,7 @@ void cn_target_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *as
                      uint64_t ticket, struct cn_question *question, const uint8_t *body,
                      size_t size)
 {
-    struct ticket own = {
-        lane, ticket, {asker->disk, asker->session}, question->serial};
+    struct ticket own = {lane, ticket, {asker->disk, asker->session}, question->serial};
     struct cn_loan_owner owner = {.serial = question->serial};
     struct cn_reply noted = {.type = CN_REPLY_DONE};
     if (question->life != lane->remote->options.life || question->lane != lane->objects->index) {

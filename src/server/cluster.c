@@ -109,9 +109,9 @@ struct cn_cluster {
     bool left, watching, ending;
     bool parted;           /* cn_cluster_leave() is done */
     atomic_bool departing; /* N6 */
-    bool served;       /* N7 */
-    bool started;      /* the host: left() will come */
-    struct cn_err why; /* FAILED */
+    bool served;           /* N7 */
+    bool started;          /* the host: left() will come */
+    struct cn_err why;     /* FAILED */
     struct spot spots[CN_CLUSTER_SHARDS_MAX];
     struct name *names; /* numbers as the engine last named them */
     size_t name_count;
@@ -978,9 +978,9 @@ static struct cn_cluster *make(const struct cn_cluster_options *options)
     cluster->node = cn_strdup(options->node);
     cluster->lane_count = options->lane_count ? options->lane_count : 1;
     cluster->call_wait_ms = options->call_wait_ms;
-    cluster->lanes = (struct cn_lane_remote){cluster, lane_opens, cn_remote_lane_close,
-                                             cn_remote_lane_free, cn_target_send,
-                                             cn_target_lend};
+    cluster->lanes = (struct cn_lane_remote){
+        cluster,        lane_opens,    cn_remote_lane_close, cn_remote_lane_free,
+        cn_target_send, cn_target_lend};
     cluster->witness = options->witness;
     cluster->book = (struct cn_book){.conninfo = cluster->url,
                                      .node = cluster->node,

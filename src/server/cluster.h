@@ -36,10 +36,10 @@
  * N5  A move waits for what runs in its shard for STOP_MS. What runs longer fails as retryable: its
  *     shard is closed in the place of being stopped, and opened again if the move does not happen.
  * N6  Leaving: the requests of this node have ended; calls of others that run in its objects have
- *     DEPART_MS to end, as in any move (N5); shards are handed over, the session ends, stores close,
- *     and then the lanes end. A server that is stopped at once ends its lanes first, and leaves
- *     after that. If the engine is away that is given up after the member's leave_ms; others then find
- *     this node silent. SIGKILL at any moment loses nothing that was acknowledged: the engine has
+ *     DEPART_MS to end, as in any move (N5); shards are handed over, the session ends, stores
+ * close, and then the lanes end. A server that is stopped at once ends its lanes first, and leaves
+ *     after that. If the engine is away that is given up after the member's leave_ms; others then
+ * find this node silent. SIGKILL at any moment loses nothing that was acknowledged: the engine has
  *     it.
  * N7  Until it serves, a node waits for the engine for as long as that is away, whatever it asks of
  *     it; afterwards what is asked for a deployment fails in time, and the last version serves on.

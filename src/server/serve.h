@@ -21,7 +21,8 @@
  *
  * V5  A node of a cluster gives away what it answers for when its own requests have ended, before
  *     its lanes do (`depart`): calls of other nodes that run in its objects end in time, those that
- *     come later are carried out where the objects are then. All of it is part of the time to drain.
+ *     come later are carried out where the objects are then. All of it is part of the time to
+ * drain.
  *
  * V4  A first deployment that fails with CN_EABORTED is outdated (server/fleet.h, W4): it is loaded
  *     again.

@@ -125,7 +125,8 @@ struct cn_lane {
     struct cn_list sockets_transit;            /* ends on their way: websocket.c */
     /* The way to other nodes, borrowed, set before requests come; NULL: there are none. */
     const struct cn_ws_carrier *carrier;
-    uint32_t stub_term; /* S4 of remote/loan.h: what came by reference in an earlier one has ended */
+    uint32_t
+        stub_term; /* S4 of remote/loan.h: what came by reference in an earlier one has ended */
     struct cn_list far_trunks;        /* ws_far.c */
     struct cn_list far_parked;        /* there too */
     struct cn_list ws_moves;          /* ws_move.c */

@@ -21,8 +21,9 @@ struct cn_lane_remote {
     void (*free)(struct cn_object_lane *objects);
     /* For a worker of another node; has ARRIVED here, and is answered or refused. */
     void (*dispatch)(struct cn_object_lane *objects, struct cn_dispatch *dispatch);
-    /* What the object (or, if it is NULL, the instance of a worker with this serial) of the lane has
-     * lent under this number is held by the session that `mark` names, once more (CN_LENT_LEND). */
+    /* What the object (or, if it is NULL, the instance of a worker with this serial) of the lane
+     * has lent under this number is held by the session that `mark` names, once more
+     * (CN_LENT_LEND). */
     void (*lend)(struct cn_object_lane *objects, const struct cn_object_key *object,
                  uint32_t serial, double number, const char *mark);
 };
