@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/run.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -441,6 +442,7 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
                  struct settings *settings, struct cn_err *err)
 {
     bool development = asked->deploy.development;
+    (void)signal(SIGPIPE, SIG_IGN); /* U1 */
     int rc = cn_project_setup_log(asked->log, err);
     if (rc == 0)
         rc = cn_deployer_init(deployer, &asked->deploy, err);

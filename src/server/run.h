@@ -5,6 +5,10 @@
  * default. Then everything is opened in order (log, projects, sandbox, data directory, admin
  * listener, exporter), served (serve.h), and closed in the reverse order.
  *
+ * U1  A connection whose other side is gone never ends the process: SIGPIPE is ignored before the
+ *     first socket is opened. In a cluster that is long before it serves (serve.h): links to other
+ *     nodes and the engine are there while projects are built and deployed.
+ *
  * Threads: the main one. */
 #ifndef CN_SERVER_RUN_H
 #define CN_SERVER_RUN_H

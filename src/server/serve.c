@@ -426,7 +426,6 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         goto free_serve;
     rc = cn_loop_init(&serve->loop);
     CN_ASSERT(rc == 0);
-    signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     struct cn_server_options server = options->server;
     server.loop = &serve->loop;

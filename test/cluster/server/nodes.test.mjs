@@ -1,6 +1,8 @@
 // Servers as nodes of a cluster, one thing after the other: who answers, who refuses, what is refused at the start. Under faults: faults.test.mjs.
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import path from "node:path";
 import test from "node:test";
 import { promisify } from "node:util";
@@ -117,6 +119,15 @@ test("nodes that are killed while they open shards, that cannot reach the engine
   await until(async () => (await cluster.try(node, "/add/x/4", 500), loser.exit), "it ends");
   assert.equal(loser.exit.code, 1);
   assert.match(loser.output, /^cairn: the engine knows less than it has acknowledged/m);
+});
+
+test("a link that ends while a node starts does not end the node (server/run.h, U1)", options, async (t) => {
+  const cluster = await Cluster.make(t);
+  const a = await cluster.start("a", { wait: false });
+  await a.until(/cluster: a is a node of/); // it has links and a session, and begins to build its projects
+  const ignored = BigInt(`0x${/^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${a.pid}/status`, "utf8"))[1]}`);
+  assert.ok(ignored & (1n << BigInt(constants.signals.SIGPIPE - 1)), "SIGPIPE is not ignored");
+  await a.ready;
 });
 
 test("a move does not wait for ever for what runs in its shard", options, async (t) => {

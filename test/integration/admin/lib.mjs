@@ -58,5 +58,5 @@ function askOnce({ data, port, host }, method, target, { body, text = body === u
 
 export const objectPath = (name, rest = "") => `/api/objects/app%2FLedger/${encodeURIComponent(name)}${rest}`;
 
-/** The port of the admin listener, from what the server says. */
-export const adminPort = async (server) => Number((await server.until(/admin on https?:\/\/\S+:(\d+)/))[1]);
+/** The port of the admin listener, from what the server says; of a cluster the first node's, whose data directory is the server's. */
+export const adminPort = async (server) => Number((await (server.nodes?.[0] ?? server).until(/admin on https?:\/\/\S+:(\d+)/))[1]);

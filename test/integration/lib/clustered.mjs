@@ -1,6 +1,7 @@
 // A cluster in the place of a server: with CAIRN_TEST_CLUSTER=3 set, serve() of this folder starts three nodes on a database of their own
 // (`make integration CLUSTER=3 TEST=objects`). `url` and `port` are those of the next node each time they are read, so requests go round robin;
 // what nodes print is one output; signals go to all of them. The engine is one for the whole run: test/cluster/server/engine.mjs starts it.
+// Every node owns a third of the shards from the beginning, so two calls of three cross a link, whichever node is the first to join.
 import { execFile, spawn } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
@@ -17,11 +18,22 @@ async function ask(name, sql) {
   return (await exec(psql, ["-X", "-A", "-t", "-q", "-h", process.env.CAIRN_TEST_ENGINE, "-U", "cairn", "-d", name, "-c", sql])).stdout.trim();
 }
 
-async function database(data) {
+// The first claim of a shard is refused to all but one node, as if that one had been before the others; later ones are as ever.
+const evenly = (count) => `ALTER FUNCTION cairn.claim(bigint, bigint, bigint, int[], bigint[]) RENAME TO claim_any;
+  CREATE FUNCTION cairn.claim(_s bigint, _l bigint, _d bigint, _ids int[], _epochs bigint[]) RETURNS cairn.answer LANGUAGE sql AS $$
+    SELECT cairn.claim_any(_s, _l, _d, coalesce(array_agg(i.id ORDER BY i.id), '{}'), coalesce(array_agg(i.epoch ORDER BY i.id), '{}'))
+    FROM unnest(_ids, _epochs) AS i(id, epoch)
+    WHERE i.epoch > 0 OR i.id % ${count} = (SELECT ascii(node) - ${names.charCodeAt(0)} FROM cairn.disk WHERE id = _d) $$`;
+
+const engine = (name) => `host=${process.env.CAIRN_TEST_ENGINE} user=cairn dbname=${name}`;
+
+async function database(data, count) {
   if (databases.has(data)) return databases.get(data);
   const name = `t${process.pid}_${databases.size}`;
-  await ask("postgres", `CREATE DATABASE ${name}`);
   databases.set(data, name);
+  await ask("postgres", `CREATE DATABASE ${name}`);
+  await exec(cairn, ["cluster", "init", "--cluster", engine(name), "--shards", String(8 * count)]);
+  await ask(name, evenly(count));
   return name;
 }
 
@@ -51,10 +63,9 @@ class Together extends EventEmitter {
 /** `spawned(name, more)` starts a node with these arguments more, and returns its process. */
 export async function serveNodes(data, spawned) {
   const count = Number(process.env.CAIRN_TEST_CLUSTER);
-  const name = await database(data);
-  const engine = `host=${process.env.CAIRN_TEST_ENGINE} user=cairn dbname=${name}`;
-  const children = [...names.slice(0, count)].map((name, i) =>
-    spawned(name, ["--cluster", engine, "--node", name, "--peer", "127.0.0.1:0", "--data", i ? `${data}.${name}` : data]));
+  const name = await database(data, count);
+  const children = [...names.slice(0, count)].map((node, i) =>
+    spawned(node, ["--cluster", engine(name), "--node", node, "--peer", "127.0.0.1:0", "--data", i ? `${data}.${node}` : data]));
   const servers = children.map((child) => new Server(child, data));
   const server = new Server(new Together(children), data);
   server.ready.catch(() => {});
@@ -70,6 +81,7 @@ export async function serveNodes(data, spawned) {
   const turn = (of) => ({ configurable: true, get: () => of(servers[next++ % count]) });
   Object.defineProperties(server, { url: turn((each) => each.url), port: turn((each) => each.port) });
   server.nodes = servers;
+  server.stay = () => Object.defineProperties(server, { url: { value: servers[0].url }, port: { value: servers[0].port } });
   return server;
 }
 

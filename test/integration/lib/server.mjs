@@ -143,6 +143,17 @@ export class Server {
     this.child.kill(name);
   }
 
+  /** Its projects are loaded anew: resolves when that was done `times` times since it was started, on every node of a cluster. */
+  async reloaded(times = 1) {
+    const pattern = new RegExp(Array(times).fill(" info +reloaded").join("[^]*"));
+    await Promise.all((this.nodes ?? [this]).map((each) => each.until(pattern)));
+  }
+
+  /** From now on all requests are for one node of a cluster: of what each has for itself. */
+  stay() {
+    return this;
+  }
+
   /** Ends it in order: {code, signal}. */
   async stop(name = "SIGTERM") {
     if (!this.exit) this.child.kill(name);

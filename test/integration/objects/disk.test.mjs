@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { alone } from "../lib/differences.mjs";
 import { project, root, serve, tempDir } from "../lib/server.mjs";
 
 const files = {
@@ -28,7 +29,7 @@ export default { async fetch(request, env, ctx) {
 } };`,
 };
 
-test("a failed sync: errors, not answers; reading goes on; a restart recovers", async (t) => {
+test("a failed sync: errors, not answers; reading goes on; a restart recovers", alone("disk"), async (t) => {
   const control = path.join(tempDir(), "disk"), data = tempDir();
   const setDisk = (...numbers) => writeFileSync(control, Buffer.from(Uint32Array.from(numbers).buffer), { flag: "r+" });
   writeFileSync(control, Buffer.alloc(12)); // written over in place from here on: it is mapped
@@ -56,7 +57,7 @@ test("a failed sync: errors, not answers; reading goes on; a restart recovers", 
   await again.stop();
 });
 
-test("a server that stops while a sync takes long waits for it, and ends well", async (t) => {
+test("a server that stops while a sync takes long waits for it, and ends well", alone("disk"), async (t) => {
   const control = path.join(tempDir(), "disk"), data = tempDir();
   const setDisk = (...numbers) => writeFileSync(control, Buffer.from(Uint32Array.from(numbers).buffer), { flag: "r+" });
   writeFileSync(control, Buffer.alloc(12));
@@ -67,7 +68,7 @@ test("a server that stops while a sync takes long waits for it, and ends well", 
   for (const name of names) assert.equal((await server.fetch(`/${name}/write/one`)).status, 200);
   setDisk(2500, 0, 0); // longer than a lane waits until it looks after itself again (worker/lane.h, N3)
   for (const name of names) assert.equal((await server.fetch(`/${name}/later/two`)).status, 200); // answered before its write is made
-  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+  assert.deepEqual(await server.stop(), { code: 0, signal: null }, server.output);
   const again = await serve(project(files), { data });
   t.after(() => again.kill());
   for (const name of names) assert.deepEqual(await (await again.fetch(`/${name}/read/`)).json(), { value: ["one", "two"] });

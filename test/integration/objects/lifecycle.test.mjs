@@ -4,6 +4,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { alone } from "../lib/differences.mjs";
 import { cairn, project, serve, tempDir } from "../lib/server.mjs";
 
 const binding = (name, className, script) =>
@@ -72,6 +73,17 @@ for (const lanes of [1, 2]) {
     server = await serve(dir, { data, lanes });
     assert.deepEqual(await call(server, "/B/x/get"), ["one", id, "x", "New"]);
     await server.stop();
+  });
+
+  test(`DO-MIG-2: a class that was renamed is listed by its new name (${lanes} lanes)`, alone("offline"), async () => {
+    const data = tempDir();
+    const dir = worker(toml("w", binding("B", "Old"), v1), code("Old"));
+    let server = await serve(dir, { data, lanes });
+    await call(server, "/B/x/set/one");
+    await server.stop();
+    write(dir, toml("w", binding("B", "New"), v1, renames), code("New"));
+    server = await serve(dir, { data, lanes });
+    await server.stop();
     const list = run("objects", "list", "--data", data).stdout;
     assert.match(list, /w\/New/);
     assert.doesNotMatch(list, /w\/Old/);
@@ -85,12 +97,12 @@ for (const lanes of [1, 2]) {
     const [, id] = await call(server, "/B/x/get");
     write(dir, toml("w", binding("B", "New"), v1, renames), code("New", "Old"));
     server.signal("SIGHUP");
-    await server.until(/reloaded/);
+    await server.reloaded();
     assert.deepEqual(await call(server, "/B/x/get"), ["one", id, "x", "New"]);
     // The old name is free for a new class with objects of its own.
     write(dir, toml("w", binding("B", "New"), binding("O", "Old"), v1, renames, migration("v3", 'new_sqlite_classes = ["Old"]')));
     server.signal("SIGHUP");
-    await server.until(/reloaded[^]*reloaded/);
+    await server.reloaded(2);
     const [value, other] = await call(server, "/O/x/get");
     assert.equal(value, null);
     assert.notEqual(other, id);
@@ -128,7 +140,7 @@ for (const lanes of [1, 2]) {
   });
 }
 
-test("DO-MIG-2 DO-MIG-4: deletion is refused, allowed by name, and taken back", async () => {
+test("DO-MIG-2 DO-MIG-4: deletion is refused, allowed by name, and taken back", alone("offline"), async () => {
   const data = tempDir();
   const dir = worker(toml("w", binding("B", "Old"), v1), code("Old"));
   let server = await serve(dir, { data });
@@ -175,7 +187,7 @@ test("DO-MIG-1: what is out of step or gone from the code is refused at start", 
   await (await serve(dir, { data })).stop();
 });
 
-test("DO-MIG-3: exports: created, renamed, removed tombstone, never back to migrations", async () => {
+test("DO-MIG-3: exports: created, renamed, removed tombstone, never back to migrations", alone("offline"), async () => {
   const data = tempDir();
   const created = (name) => `[exports.${name}]\ntype = "durable-object"\nstorage = "sqlite"\n`;
   const dir = worker(toml("w", binding("B", "Old"), v1), code("Old"));
@@ -199,7 +211,7 @@ test("DO-MIG-3: exports: created, renamed, removed tombstone, never back to migr
   assert.match(deploy(dir, data).stderr, /exclude each other/);
 });
 
-test("DO-MIG-4: deploy has a running server do it, also a deletion, and says what came of it", async () => {
+test("DO-MIG-4: deploy has a running server do it, also a deletion, and says what came of it", alone("classes"), async () => {
   const data = tempDir();
   const dir = worker(toml("w", binding("B", "Old"), v1), code("Old"));
   const server = await serve(dir, { data });
@@ -224,7 +236,7 @@ test("DO-MIG-4: deploy has a running server do it, also a deletion, and says wha
   await server.stop();
 });
 
-test("DO-MIG-2: past the retention time the objects of a deleted class go for good", async () => {
+test("DO-MIG-2: past the retention time the objects of a deleted class go for good", alone("classes"), async () => {
   const data = tempDir();
   const history = "[cairn.history]\ndays = 2\n";
   const dir = worker(toml("w", binding("B", "Old"), v1, history), code("Old"));

@@ -224,7 +224,7 @@ test("A3: what somebody builds in the folder of a live server goes out with the 
   }
   writeFileSync(file, Buffer.alloc(300_001, "y"));
   server.signal("SIGHUP");
-  await server.until(/reloaded/);
+  await server.reloaded();
   for (const target of ["/big.bin", "/through/big.bin"]) assert.equal(await server.text(target), "y".repeat(300_001));
 });
 

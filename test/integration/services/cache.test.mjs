@@ -61,6 +61,7 @@ export default {
 async function start(t, options) {
   const server = await serve(project({ "index.js": worker }), options);
   t.after(() => server.kill());
+  server.stay(); // a cache is a node's own
   server.ask = async (what, url, rest = {}) => {
     const response = await server.fetch("/", { method: "POST", body: JSON.stringify({ what, url, ...rest }) });
     const text = await response.text();

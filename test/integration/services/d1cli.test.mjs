@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
+import { alone } from "../lib/differences.mjs";
 import { cairn, serve, tempDir } from "../lib/server.mjs";
 import { casesProject, run } from "./cases.mjs";
 
@@ -35,7 +36,7 @@ function d1(dir, data, ...args) {
 }
 
 for (const online of [false, true]) {
-  describe(`cairn d1 ${online ? "beside a server" : "on a directory"}`, () => {
+  describe(`cairn d1 ${online ? "beside a server" : "on a directory"}`, online ? {} : alone("offline"), () => {
     const setup = async (t) => {
       const dir = casesProject(CONFIG, CASES, "", FILES);
       const data = tempDir();

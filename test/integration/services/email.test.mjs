@@ -240,7 +240,7 @@ test("a reload in the middle: the message goes on, and the new code sends to the
   const first = ask(server, "plain");
   await server.untilTrue(() => held !== null, "the message", 30_000);
   server.signal("SIGHUP");
-  await server.until(/ info  reloaded/);
+  await server.reloaded();
   assert.match((await ask(server, "plain")).messageId, /^</);
   slow.close();
   assert.match(await first, /^E_DELIVERY_FAILED: .*closed/);

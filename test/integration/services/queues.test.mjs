@@ -250,7 +250,7 @@ test("Q-5 a reload takes new settings over", async (t) => {
   const { writeFileSync } = await import("node:fs");
   writeFileSync(`${dir}/wrangler.json`, config({ max_batch_size: 1 }));
   server.signal("SIGHUP");
-  await server.until(/reloaded/);
+  await server.reloaded();
   assert.equal((await server.seen(1))[0].body.n, 1);
 });
 

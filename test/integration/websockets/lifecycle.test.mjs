@@ -113,7 +113,7 @@ for (const lanes of [1, 2]) {
       assert.equal(await plain.ask("x"), "x");
       for (const client of clients) assert.equal((await client.json("life")).version, "v1");
       writeFileSync(path.join(dir, "index.js"), worker.replace('VERSION = "v1"', 'VERSION = "v2"'));
-      const ready = server.until(/info +reloaded/);
+      const ready = server.reloaded();
       server.signal("SIGHUP");
       await ready;
       assert.equal((await plain.closed)[0], 1012);

@@ -325,7 +325,7 @@ test("both ends of a pair are one script's or one object's, and one has closed: 
     assert.equal(await server.text("/worker"), "there");
     assert.equal(await server.text("/object/abort"), "on purpose");
     assert.equal(await server.text("/object"), "there");
-    const ready = server.until(/info +reloaded/);
+    const ready = server.reloaded();
     server.signal("SIGHUP");
     await ready;
     assert.equal(await server.text("/object"), "there");

@@ -1,0 +1,22 @@
+// What a test of a single server cannot show on several nodes: `make integration CLUSTER=3` leaves such a test out, by one of these reasons.
+// Each is a sentence of docs/cluster.md, "What differs on several nodes": one that is not there is an error, so the list is whole.
+//
+//     test("the log is cut", alone("disk"), async (t) => { ... });
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { clustered, root } from "./server.mjs";
+
+const reasons = {
+  offline: "Commands on a data directory that no server uses are refused for a node's",
+  disk: "A node's own disk is not what makes a write durable",
+  directory: "The files of one data directory are not all there is",
+  classes: "The table of classes is the engine's, and objects of deleted classes are kept",
+};
+
+/** Options of a test that is for a single server alone. */
+export function alone(reason) {
+  if (!(reason in reasons)) throw new Error(`no such reason: ${reason}`);
+  if (!clustered) return {};
+  if (!readFileSync(path.join(root, "docs/cluster.md"), "utf8").includes(reasons[reason])) throw new Error(`docs/cluster.md does not say: ${reasons[reason]}`);
+  return { skip: reasons[reason] };
+}
