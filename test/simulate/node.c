@@ -527,6 +527,10 @@ static void synced(int n, unsigned shard, bool copy, unsigned lsn, unsigned gene
     struct store *store = &node->store[shard];
     if (store->generation != generation)
         return;
+    /* A freeze may have put off this event, and not one that came after it; a disk writes in order,
+     * and has what was synced before. */
+    if (store->on_disk && lsn <= store->synced && !copy)
+        return;
     memcpy(store->disk_op, store->op, (lsn + 1) * sizeof(uint16_t));
     store->synced = (uint16_t)lsn;
     store->on_disk = true;
