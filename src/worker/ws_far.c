@@ -53,7 +53,9 @@ struct cn_ws_far {
     bool waits;        /* F5 */
     bool told;         /* the other side asks to hold back */
     unsigned doomed;   /* F2: ticks since it was named in an answer; 0: it was not */
-    uint64_t until_ms; /* parked: loop time when it is lost */
+    uint64_t until_ms; /* parked: loop time when it is lost, */
+    struct cn_ws_site by; /* and who has asked for it; disk 0: this node's own */
+    bool parks;           /* PARK goes out behind what the queue of the end has */
     void (*parked)(void *data, bool is_parked); /* somebody waits for it; NULL: nobody */
     void *parked_data;
 };
@@ -449,10 +451,15 @@ static void take_items(struct cn_ws_far *far)
     }
     far->waits = !cn_list_empty(&far->end->queue);
     trunk->full = trunk->full || far->waits;
-    if (cn_ws_end_over(far->end))
+    if (cn_ws_end_over(far->end)) {
         cn_ws_far_free(far);
-    else
-        cn_ws_end_hold(far->end, far->waits || far->told);
+        return;
+    }
+    cn_ws_end_hold(far->end, far->waits || far->told);
+    if (far->parks && !far->waits) {
+        far->parks = false;
+        post(far, (struct letter){.kind = PARK});
+    }
 }
 
 static void end_ready(struct cn_ws_end *end)
@@ -481,6 +488,7 @@ static void end_gone(struct cn_ws_end *end)
 static void become_parked(struct cn_ws_far *far)
 {
     cn_list_remove(&far->link);
+    far->by = far->trunk ? cn_ws_far_site(far) : (struct cn_ws_site){0};
     far->trunk = NULL;
     far->attached = false;
     far->until_ms = uv_now(&far->lane->loop) + PARK_MS;
@@ -506,7 +514,10 @@ void cn_ws_far_ask_park(struct cn_ws_far *far, void (*parked)(void *data, bool i
     CN_ASSERT(!far->near && far->attached && !far->parked);
     far->parked = parked;
     far->parked_data = data;
-    post(far, (struct letter){.kind = PARK});
+    if (cn_list_empty(&far->end->queue))
+        post(far, (struct letter){.kind = PARK});
+    else
+        far->parks = true;
 }
 
 bool cn_ws_far_is_near(const struct cn_ws_far *far)
@@ -553,7 +564,8 @@ static void resume(struct cn_ws_far *far, struct trunk *trunk, uint64_t target)
     far->trunk = trunk;
     far->target = target;
     far->attached = true;
-    far->told = false; /* by the one before */
+    far->told = false; /* by the one before, */
+    far->doomed = 0;   /* like this */
     if (far->end->peer->holding)
         post(far, (struct letter){.kind = HOLD, .hold = true});
     take_items(far);
@@ -584,6 +596,16 @@ static void deliver_close(struct cn_ws_end *end, const struct letter *letter)
         cn_ws_end_close(end, &close);
 }
 
+/* Who asked it to park has given up. */
+static bool ends_parked(const struct cn_ws_far *far, const struct trunk *trunk,
+                        const struct letter *letter)
+{
+    const struct cn_ws_site *by = &far->by;
+    return !far->trunk && (letter->kind == CLOSE || letter->kind == GONE) &&
+           by->disk == trunk->disk && by->life == trunk->life && by->lane == trunk->to &&
+           by->handle == letter->from;
+}
+
 /* Whether it has found somebody. */
 static bool deliver(struct trunk *trunk, const struct letter *letter)
 {
@@ -605,6 +627,10 @@ static bool deliver(struct trunk *trunk, const struct letter *letter)
         if (!far || far->trunk || !far->near)
             return false;
         resume(far, trunk, letter->from);
+        return true;
+    }
+    if (far && ends_parked(far, trunk, letter)) {
+        lose(far);
         return true;
     }
     if (!far || far->trunk != trunk || far->target != letter->from)

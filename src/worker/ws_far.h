@@ -28,8 +28,10 @@
  *     behind all that it has sent, and keeps what comes then; B gives C what it knows of the socket
  *     (worker/ws_move.h); C says RESUME to A, which from then on speaks with C. A client of B
  *     itself becomes such a side of B's, parked from the start. One that nobody resumes within
- *     PARK_MS is lost. The site of a parked end need not be of another node: a question to this
- *     node goes by mail.
+ *     PARK_MS is lost, and at once if B closes it instead. The site of a parked end need not be of
+ *     another node: a question to this node goes by mail.
+ * F8  PARK is behind all that the object has sent, also what waits because the trunk is full: what
+ *     comes later finds nobody, and its client would miss it and not know.
  *
  * Threads:   the lane's.
  * Ownership: a far end belongs to its conversation, and goes with it. */

@@ -296,12 +296,13 @@ TEST(ws_far, a_wish_to_hold_back_crosses_it)
 
 static void send_large(struct cn_lane *lane, void *data)
 {
-    (void)lane, (void)data;
+    (void)lane;
+    struct ws_side *side = data;
     static char bytes[300 << 10];
     memset(bytes, 'x', sizeof(bytes));
     struct cn_ws_message *message = cn_ws_message_new(false, bytes, sizeof(bytes));
     for (int i = 0; i < 20; i++)
-        CHECK_INT(0, cn_ws_end_send(far[0].end, message));
+        CHECK_INT(0, cn_ws_end_send(side->end, message));
     cn_ws_message_unref(message);
 }
 
@@ -312,7 +313,7 @@ TEST(ws_far, what_gathers_is_bounded)
     open_fars(1);
     settle();
     unsigned before = question_count;
-    worker_rig_run(&rig, B, send_large, NULL);
+    worker_rig_run(&rig, B, send_large, &far[0]);
     CHECK_INT(4, question_count - before);
     CHECK_STR("hold", far[0].seen);
     settle();
@@ -486,6 +487,35 @@ TEST(ws_far, a_side_that_is_parked_keeps_what_comes_and_goes_on_with_another)
     CHECK_STR("m:kept m:after", far[1].seen);
     CHECK_STR("hold go m:hello again", near[0].seen);
     close_fars(2);
+}
+
+/* F8 */
+TEST(ws_far, who_is_asked_to_park_has_got_what_waited_because_others_sent_much)
+{
+    open_fars(2);
+    settle();
+    parked = 0;
+    worker_rig_run(&rig, B, send_large, &far[1]);
+    say(&far[0], "late");
+    worker_rig_run(&rig, B, ask_park, NULL);
+    CHECK_INT(0, parked);
+    settle();
+    CHECK_INT(1, parked);
+    CHECK_STR("m:late", near[0].seen);
+    close_fars(2);
+}
+
+TEST(ws_far, one_that_is_parked_and_then_closed_is_lost_at_once)
+{
+    open_fars(1);
+    settle();
+    worker_rig_run(&rig, B, ask_park, NULL);
+    settle();
+    say(&near[0], "kept");
+    say(&far[0], "!");
+    settle();
+    CHECK_STR("hold c1012::clean", near[0].seen);
+    close_fars(1);
 }
 
 static void park_here(struct cn_lane *lane, void *data)
