@@ -183,17 +183,19 @@ static void drop(struct cn_host_copy *copy)
         copy_free(copy);
 }
 
-void cn_host_copy_stop(struct cn_host_shard *shard)
-{
-    if (shard->going)
-        drop(shard->going);
-}
-
 static void refuse(struct cn_host *host, uint64_t disk, enum cn_frame_kind kind, uint32_t shard,
                    uint64_t number)
 {
     struct cn_frame_copy part = {.shard = shard, .part = CN_COPY_FAILED, .number = number};
     (void)send_part(host, disk, kind, &part); /* else the other side finds out by its own time */
+}
+
+void cn_host_copy_stop(struct cn_host_shard *shard)
+{
+    if (!shard->going)
+        return;
+    refuse(shard->host, shard->going->disk, CN_FRAME_COPY, shard->index, shard->going->number);
+    drop(shard->going);
 }
 
 void cn_host_copy_send(struct cn_host *host, uint64_t disk, uint32_t index)
@@ -269,6 +271,7 @@ static void begin(struct cn_host_shard *shard, uint64_t disk, const struct cn_fr
     shard->coming_disk = disk;
     shard->coming_number = part->number;
     shard->coming_offset = 0;
+    cn_member_copy_begun(&host->member, shard->index);
     cn_host_step_add(cn_host_step_new(shard, CN_STEP_BEGIN));
 }
 

@@ -229,6 +229,8 @@ struct cn_member_shard {
     int64_t since_ms;      /* of the role */
     int64_t fed_ms;        /* last heard of its owner */
     int64_t need_since_ms; /* lacks a replica, or an owner, since; 0: does not */
+    int64_t asked_ms;      /* COPYING: an owner was asked for it then, */
+    bool begun;            /* and it has begun to come */
     /* cn_member_whole(), as of this epoch */
     uint64_t whole_epoch, whole[CN_CLUSTER_REPLICAS_MAX];
 };
@@ -333,6 +335,8 @@ void cn_member_copied(struct cn_member *member, int64_t now_ms, uint32_t shard, 
 void cn_member_whole(struct cn_member *member, uint32_t shard, uint64_t epoch,
                      const uint64_t *disks, unsigned count);
 
+/* The copy that was asked for has begun to come. */
+void cn_member_copy_begun(struct cn_member *member, uint32_t shard);
 /* No copy comes, or what came is none: it is asked for again. */
 void cn_member_copy_failed(struct cn_member *member, int64_t now_ms, uint32_t shard);
 /* Its store has been given more than it has written: feeds are not taken (the host drops them), and

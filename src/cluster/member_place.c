@@ -13,6 +13,8 @@
  * under way counts as if it were there, or two at once would overshoot, and come back.
  * P3  An owner drops a replica when as many as are wanted remain on live nodes; the engine checks.
  *     Where bodies lie beside the stores, those that remain are to have all of them.
+ * P4  An owner that is asked for a copy while it gives the shard away, or has not taken it yet, says
+ *     nothing: who has asked asks again, whoever is the owner then, until a copy comes.
  */
 #include "cluster/member_private.h"
 
@@ -297,21 +299,33 @@ static bool should_copy(struct cn_member *member, int64_t now_ms, uint32_t index
     return now_ms - shard->need_since_ms >= wait_ms;
 }
 
+static void ask_for_copy(struct cn_member *member, int64_t now_ms, uint32_t index)
+{
+    struct cn_member_shard *shard = &member->shards[index];
+    struct cn_member_peer *owner = cn_member_peer_find(member, shard->row.owner);
+    struct cn_member_message ask = {
+        .kind = CN_MESSAGE_ASK, .shard = index, .session = member->session};
+    shard->asked_ms = now_ms;
+    if (owner)
+        member->host->tell(member->host->data, owner->id, owner->disk, &ask);
+}
+
 static void plan_copies(struct cn_member *member, int64_t now_ms, struct cn_member_peer *me)
 {
     for (uint32_t i = 0; i < member->config.shard_count; i++) {
         struct cn_member_shard *shard = &member->shards[i];
         if (shard->role == CN_ROLE_COPYING && now_ms - shard->since_ms >= member->config.copy_ms) {
             cn_shard_void(member, now_ms, i);
+        } else if (shard->role == CN_ROLE_COPYING && !shard->begun &&
+                   now_ms - shard->asked_ms >= 4 * member->config.beat_ms) {
+            ask_for_copy(member, now_ms, i); /* P4 */
         }
         if (member->copies >= CN_MEMBER_COPIES_MAX || member->leaving || me->draining ||
             !should_copy(member, now_ms, i, me))
             continue;
-        struct cn_member_peer *owner = cn_member_peer_find(member, shard->row.owner);
-        struct cn_member_message ask = {
-            .kind = CN_MESSAGE_ASK, .shard = i, .session = member->session};
         cn_shard_set_role(member, now_ms, i, CN_ROLE_COPYING);
-        member->host->tell(member->host->data, owner->id, owner->disk, &ask);
+        shard->begun = false;
+        ask_for_copy(member, now_ms, i);
     }
 }
 

@@ -552,6 +552,12 @@ void cn_member_copied(struct cn_member *member, int64_t now_ms, uint32_t index, 
         send_add(member, now_ms, index); /* else when the map is there again */
 }
 
+void cn_member_copy_begun(struct cn_member *member, uint32_t index)
+{
+    CN_ASSERT(index < member->config.shard_count);
+    member->shards[index].begun = true;
+}
+
 void cn_member_copy_failed(struct cn_member *member, int64_t now_ms, uint32_t index)
 {
     CN_ASSERT(index < member->config.shard_count);

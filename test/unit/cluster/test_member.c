@@ -751,6 +751,39 @@ TEST(member_replica, is_copied_from_the_owner_and_then_added)
     CHECK_INT(CN_ROLE_FOLLOWING, rig.member.shards[2].role);
 }
 
+static unsigned asks(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < rig.told_count; i++)
+        count += rig.told[i].kind == CN_MESSAGE_ASK;
+    return count;
+}
+
+static void pass_beats(int count)
+{
+    rig.now += count * rig.member.config.beat_ms;
+    cn_member_hint(&rig.member, rig.now);
+    answer_all();
+}
+
+/* P4 */
+TEST(member_replica, that_does_not_begin_to_come_is_asked_for_again)
+{
+    begin(false);
+    rig.shards[2].replica_count = 1;
+    join();
+    answer_all();
+    CHECK_INT(1, asks());
+    pass_beats(1);
+    CHECK_INT(1, asks());
+    pass_beats(3);
+    CHECK_INT(2, asks());
+    cn_member_copy_begun(&rig.member, 2);
+    pass_beats(4);
+    CHECK_INT(2, asks());
+    CHECK_INT(CN_ROLE_COPYING, rig.member.shards[2].role);
+}
+
 /* The answer of ADD is lost, and one map tells both that it was done and that the shard was handed
  * over since: there is no later map to wait for. */
 TEST(member_replica, that_was_added_and_handed_over_unheard_is_taken)
