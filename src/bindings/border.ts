@@ -154,7 +154,7 @@ export interface Native {
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
 
-  // localcall.c: the number of a target is negative where its class is a module's, 0: it has none
+  // localcall.c: the number of a target is negative where its class is a module's, 0: it has none, NaN: none while it is on another node
   targetNew(ns: number, hex: string, name: string | undefined): number;
   localCall(target: number, slot: number, kind: CallKind): LocalSend;
   compiledCall(target: number, slot: number, method: string, ...args: unknown[]): LocalSend;

@@ -14,7 +14,12 @@
  *     the slot is free again.
  * S2  Only an object whose home is here, or whose class is a module's, has a number: a stub asks
  *     once where its object lives, and copies nothing for one that lives elsewhere.
- * S3  A number is good for the instance that it was given to alone. */
+ * S3  A number is good for the instance that it was given to alone.
+ * S4  In a cluster an object of this lane may be on another node, today and not tomorrow: that is
+ *     asked anew with every call, before anything is copied. Where it moves in between, the call
+ *     goes by bytes that are made of the copies: an argument is read once, wherever its object is. */
+#include <math.h>
+
 #include "base/mem.h"
 #include "bindings/call.h"
 #include "border/localcall.h"
@@ -34,7 +39,13 @@ static struct cn_instance *instance_of(JSContextRef ctx)
 }
 
 /* S2 */
-enum home { HOME_ELSEWHERE, HOME_HERE, HOME_COMPILED };
+enum home { HOME_ELSEWHERE, HOME_HERE, HOME_COMPILED, HOME_FAR /* S4 */ };
+
+/* S4 */
+static bool is_far(struct cn_lane *lane, const struct cn_object_key *key)
+{
+    return lane->object_lane.remote && !cn_object_lane_serves(&lane->object_lane, key);
+}
 
 /* Whether the object's home is the instance that runs, on this lane. */
 static enum home find_home(const struct cn_instance *instance, struct cn_namespace *ns,
@@ -48,14 +59,14 @@ static enum home find_home(const struct cn_instance *instance, struct cn_namespa
     if (class_ != &cn_jsclass)
         return HOME_COMPILED;
     struct cn_place place = cn_node_place(lane->options.node, key);
-    return cn_place_is_desk(&place, &lane->desk) &&
-                   ((struct cn_instance *)class_data)->serial == instance->serial
-               ? HOME_HERE
-               : HOME_ELSEWHERE;
+    if (!cn_place_is_desk(&place, &lane->desk) ||
+        ((struct cn_instance *)class_data)->serial != instance->serial)
+        return HOME_ELSEWHERE;
+    return is_far(lane, key) ? HOME_FAR : HOME_HERE;
 }
 
 /* targetNew(ns, hex, name | undefined) -> number, for localCall(); of an object of a module minus
- * its number, for compiledCall(); 0: it has none */
+ * its number, for compiledCall(); 0: it has none; NaN: none for now, S4 */
 static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
 {
     struct cn_instance *instance = instance_of(ctx);
@@ -73,6 +84,8 @@ static JSValueRef native_target_new(CN_JS_NATIVE_ARGS)
     enum home home = find_home(instance, ns, &key);
     if (home == HOME_ELSEWHERE)
         return JSValueMakeNumber(ctx, 0);
+    if (home == HOME_FAR)
+        return JSValueMakeNumber(ctx, NAN);
     char *name =
         JSValueIsString(ctx, cn_js_arg(2)) ? cn_js_to_text(ctx, cn_js_arg(2), &name_size) : NULL;
     double number =
@@ -178,13 +191,12 @@ static JSValueRef native_local_call(CN_JS_NATIVE_ARGS)
     struct cn_instance *instance = instance_of(ctx);
     struct cn_lane *lane = instance->lane;
     const struct cn_jstarget *target = target_arg(ctx, cn_js_arg(0));
-    if (!target)
+    if (!target || is_far(lane, &target->key))
         return JSValueMakeNumber(ctx, LOCAL_FORGOTTEN);
     uint32_t kind = cn_js_to_uint32(ctx, cn_js_arg(2));
     if (!cn_call_kind_sendable(kind))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "localCall: bad arguments");
-    if (instance->state != CN_INSTANCE_CURRENT ||
-        (lane->object_lane.remote && !cn_object_lane_serves(&lane->object_lane, &target->key)))
+    if (instance->state != CN_INSTANCE_CURRENT)
         return JSValueMakeNumber(ctx, LOCAL_ELSEWHERE);
     if (cn_call_at_depth(lane))
         return JSValueMakeNumber(ctx, LOCAL_TOO_DEEP);

@@ -98,8 +98,8 @@ class LocalCall {
 const calls = [];
 const free = [];
 
-/** Where a target lives, as far as its stub knows. What is here may move; what is elsewhere stays there for this instance. */
-const UNKNOWN = 0, HERE = 1, ELSEWHERE = 2, COMPILED = 3; // and written in C
+/** Where a target lives, as far as its stub knows. What is here may move, and what is on another node; what is elsewhere stays there for this instance. */
+const UNKNOWN = 0, HERE = 1, ELSEWHERE = 2, COMPILED = 3 /* and written in C */, FAR = 4; // on another node: asked anew
 
 /** Whom a stub calls: the object with `id` in a namespace. */
 export class ObjectTarget {
@@ -130,8 +130,8 @@ export class ObjectTarget {
   /** Asks C where it lives. */
   #locate() {
     const number = native.targetNew(this.ns, `${this.id}`, this.id.name);
-    this.place = number > 0 ? HERE : number < 0 ? COMPILED : ELSEWHERE;
-    this.number = Math.abs(number);
+    this.place = number > 0 ? HERE : number < 0 ? COMPILED : number === 0 ? ELSEWHERE : FAR;
+    this.number = this.place === FAR ? 0 : Math.abs(number);
     return this.place === HERE;
   }
   /** Whether its class is a module's. */
@@ -141,12 +141,12 @@ export class ObjectTarget {
   }
   /** Whether a call may go without bytes: nothing need be copied for one that cannot. */
   isHere() {
-    return this.place === HERE || (this.place === UNKNOWN && this.#locate());
+    return this.place === HERE || ((this.place === UNKNOWN || this.place === FAR) && this.#locate());
   }
   /**
    * Sends a call without bytes to an object that is here; `settle` (outcome, result, bytes, faults,
    * message) gets the answer: a result, or bytes if it was not plain; else an error with its faults.
-   * False: the object is not here any more.
+   * False: the object is not here any more, and what was copied for it is what goes by bytes.
    */
   send(kind, method, payload, settle) {
     if (this.broken !== null) {
@@ -158,7 +158,7 @@ export class ObjectTarget {
     call.method = method;
     call.payload = payload;
     let sent = native.localCall(this.number, call.slot, kind);
-    if (sent === LocalSend.FORGOTTEN) sent = this.#locate() ? native.localCall(this.number, call.slot, kind) : LocalSend.ELSEWHERE;
+    if (sent === LocalSend.FORGOTTEN && this.#locate()) sent = native.localCall(this.number, call.slot, kind);
     if (sent === LocalSend.SENT) return true;
     if (sent === LocalSend.ELSEWHERE) this.place = ELSEWHERE; // its home is another instance of the script from now on
     release(call);

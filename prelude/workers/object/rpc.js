@@ -649,6 +649,7 @@ function callMethod(state, args) {
       }
     };
     if (state.target.send(CallKind.RPC, state.method, copies, settle)) return promise;
+    args = copies; // they were read once
   }
   return (state.target.isCompiled() ? callCompiled(state, args) : null) ?? call(state, state.path, args);
 }

@@ -64,8 +64,8 @@ class Together extends EventEmitter {
 export async function serveNodes(data, spawned) {
   const count = Number(process.env.CAIRN_TEST_CLUSTER);
   const name = await database(data, count);
-  const children = [...names.slice(0, count)].map((node, i) =>
-    spawned(node, ["--cluster", engine(name), "--node", node, "--peer", "127.0.0.1:0", "--data", i ? `${data}.${node}` : data]));
+  const nodes = [...names.slice(0, count)], directories = nodes.map((node, i) => (i ? `${data}.${node}` : data));
+  const children = nodes.map((node, i) => spawned(node, ["--cluster", engine(name), "--node", node, "--peer", "127.0.0.1:0", "--data", directories[i]]));
   const servers = children.map((child) => new Server(child, data));
   const server = new Server(new Together(children), data);
   server.ready.catch(() => {});
@@ -81,6 +81,7 @@ export async function serveNodes(data, spawned) {
   const turn = (of) => ({ configurable: true, get: () => of(servers[next++ % count]) });
   Object.defineProperties(server, { url: turn((each) => each.url), port: turn((each) => each.port) });
   server.nodes = servers;
+  server.directories = directories;
   server.stay = () => Object.defineProperties(server, { url: { value: servers[0].url }, port: { value: servers[0].port } });
   return server;
 }

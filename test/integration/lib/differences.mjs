@@ -9,7 +9,6 @@ import { clustered, root } from "./server.mjs";
 const reasons = {
   offline: "Commands on a data directory that no server uses are refused for a node's",
   disk: "A node's own disk is not what makes a write durable",
-  directory: "The files of one data directory are not all there is",
   classes: "The table of classes is the engine's, and objects of deleted classes are kept",
 };
 

@@ -87,6 +87,7 @@ export class Server {
     this.child = child;
     this.pid = child.pid;
     this.data = data;
+    this.directories = [data]; // of all nodes, where there are several
     this.output = ""; // both of the next two, as they came
     this.stdout = "";
     this.stderr = "";
