@@ -444,13 +444,21 @@ test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server, every
 	@$(if $(SHORT),,CAIRN_TEST_DEPLOYED=1 $(WRANGLER_RUN) --test-concurrency=1 $(DEPLOYED_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary)
 
 # A test that hangs is a failure, not a wait.
-INTEGRATION_SECONDS ?= 1800
+INTEGRATION_SECONDS ?= $(if $(CLUSTER),7200,1800)
+# With CLUSTER=3 tests run on three nodes (test/integration/lib/clustered.mjs), and without TEST the suites that a cluster must pass, one after the other.
+CLUSTER_SUITES = objects websockets services examples apps
+INTEGRATION_ENGINE = $(if $(CLUSTER),node test/cluster/server/engine.mjs)
 integration: $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so ## start the real binary and talk to it; TEST=folder or file of test/integration, SANDBOX=1, CLUSTER=3: on as many nodes
+ifneq ($(and $(CLUSTER),$(if $(TEST),,all)),)
+	@bad=; for suite in $(CLUSTER_SUITES); do echo "== $$suite on $(CLUSTER) nodes"; $(MAKE) --no-print-directory integration TEST=$$suite || bad="$$bad $$suite"; done; \
+	  [ -z "$$bad" ] || { echo "failed:$$bad" >&2; exit 1; }
+else
 	@[ -n "$$(find test/integration/$(TEST) -name '*.test.mjs')" ] || { echo "TEST=$(TEST): no tests in test/integration/$(TEST)" >&2; exit 1; }
-	@export $(if $(SANDBOX),CAIRN_SANDBOX=1) $(if $(CLUSTER),CAIRN_TEST_CLUSTER=$(CLUSTER)) CAIRN=$(abspath $(B)/cairn); timeout $(INTEGRATION_SECONDS) $(if $(CLUSTER),node test/cluster/server/engine.mjs) node --test --test-concurrency=3 \
+	@export $(if $(SANDBOX),CAIRN_SANDBOX=1) $(if $(CLUSTER),CAIRN_TEST_CLUSTER=$(CLUSTER) SUMMARY_EVERY=10) CAIRN=$(abspath $(B)/cairn); timeout $(INTEGRATION_SECONDS) $(INTEGRATION_ENGINE) node --test --test-concurrency=$(if $(CLUSTER),2,3) \
 	  --test-reporter=spec --test-reporter-destination=stdout \
 	  --test-reporter=./test/integration/lib/failures.mjs --test-reporter-destination=$(B)/integration-failed.jsonl \
-	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary || node tools/again.mjs $(B)/integration-failed.jsonl
+	  $$(find test/integration/$(TEST) -name '*.test.mjs' | sort) 2>&1 | tools/summary || $(INTEGRATION_ENGINE) node tools/again.mjs $(B)/integration-failed.jsonl
+endif
 
 # A service that is in no table, added as docs/hacking.md says: its folder, one line.
 service-example: $(B)/cairn $(TESTLIB) ## build a server with the service of test/service-example, and try it
