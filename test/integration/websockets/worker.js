@@ -195,13 +195,14 @@ export class Plain extends DurableObject {
       else server.send(event.data);
     });
     server.addEventListener("close", (event) => {
-      this.last = [event.type, event.code, event.reason, event.wasClean, server.readyState];
+      // Nothing keeps the object in memory any more.
+      this.ctx.storage.kv.put("last", [event.type, event.code, event.reason, event.wasClean, server.readyState]);
     });
     server.addEventListener("error", (event) => { this.error = event.message; });
     return new Response(null, { status: 101, webSocket: client });
   }
   lastClose() {
-    return this.last ?? null;
+    return this.ctx.storage.kv.get("last") ?? null;
   }
   lastError() {
     return this.error ?? null;
