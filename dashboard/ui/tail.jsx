@@ -66,7 +66,7 @@ function Line({ line, narrow }) {
       {line.event === "request"
         ? <><b class="status">{line.status}</b><span class="message">{line.method} {line.host}{line.target} <span class="faint">{line.durationMs} ms{line.outcome && line.outcome !== "ok" ? ` · ${line.outcome}` : ""}</span></span></>
         : <><b class="status">{level}</b><span class="message">{line.message}</span></>}
-      <span class="where">{where}{!narrow && line.worker && <span class="faint"> {line.worker}</span>}</span>
+      <span class="where">{where}{!narrow && line.worker && <span class="faint"> {line.worker}</span>}{line.node && <span class="faint"> · {line.node}</span>}</span>
     </div>
   );
 }

@@ -78,6 +78,7 @@ export function Objects({ route }) {
     { title: "Name", sort: "name", wide: true, cell: ({ name, id }) => (name ? <span class="name">{name}</span> : <span class="mono faint">{format.brief(id, 16)}</span>) },
     !ns && { title: "Class", minor: true, cell: ({ namespace }) => <span class="class">{namespace}</span> },
     { title: "Id", sort: "id", mono: true, minor: true, cell: ({ id }) => <span class="faint">{format.brief(id)}</span> },
+    pages.items?.some(({ node }) => node) && { title: "Node", minor: true, cell: ({ node }) => node },
     { title: "Size", sort: "size", right: true, cell: ({ size }) => format.bytes(size) },
     { title: "Last change", sort: "changed", right: true, cell: ({ changed }) => <Time ms={changed} /> },
     { title: "Alarm", sort: "alarm", right: true, cell: ({ alarm }) => (alarm === null ? <span class="faint">–</span> : <Badge kind={alarm < Date.now() ? "warn" : ""}><Time ms={alarm} /></Badge>) },

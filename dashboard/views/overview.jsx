@@ -1,5 +1,5 @@
 // How the server is: what it does now, and the last minutes.
-import { send } from "../lib/api.js";
+import { get, send } from "../lib/api.js";
 import * as format from "../lib/format.js";
 import { useLoad } from "../lib/load.js";
 import { quantile, samples, total, useMetrics } from "../lib/metrics.js";
@@ -42,6 +42,7 @@ export function Overview() {
   const ready = useLoad(async (signal) => {
     try { await send("GET", "/readyz", { signal }); return "ready"; } catch (error) { if (error.status === 503) return error.message.trim(); throw error; }
   }, [], { every: 5000 });
+  const cluster = useLoad((signal) => get("/api/cluster", { signal }), []);
   const { points, families, error } = metrics;
   if (!families) return <><Head title="Overview" />{error ? <Trouble error={error} /> : <Loading rows={12} />}</>;
   const now = points.at(-1) ?? {};
@@ -51,7 +52,7 @@ export function Overview() {
   const version = samples(families, "build_info")[0]?.labels.version;
   return (
     <>
-      <Head title="Overview" note={version && `cairn ${version}`}>
+      <Head title="Overview" note={version && `cairn ${version}${cluster.data?.member ? `, node ${cluster.data.self.node} alone` : ""}`}>
         {error && <Badge kind="bad">no answer</Badge>}
         {ready.data && <Badge kind={ready.data === "ready" ? "good" : "bad"}>{ready.data}</Badge>}
       </Head>

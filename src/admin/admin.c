@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "admin/dashboard.h"
+#include "admin/gather.h"
 #include "admin/guard.h"
 #include "admin/inspector.h"
 #include "admin/job.h"
@@ -19,6 +20,7 @@
 #include "admin/metrics.h"
 #include "admin/openapi.h"
 #include "admin/recent.h"
+#include "admin/relay.h"
 #include "admin/tail.h"
 #include "base/account.h"
 #include "base/assert.h"
@@ -46,6 +48,8 @@ struct cn_admin {
     struct cn_mailbox mailbox;
     struct endpoint control, tcp;
     struct cn_guard guard;
+    struct cn_relay_host *relay; /* NULL: there are no other nodes */
+    struct cn_gather gather;
     struct cn_tail tail;
     struct cn_live live;
     struct cn_inspector inspector;
@@ -460,7 +464,9 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     CN_ASSERT(rc == 0);
     rc = cn_mailbox_open(&admin->mailbox, &admin->loop, admin);
     CN_ASSERT(rc == 0);
-    rc = cn_tail_init(&admin->tail, &admin->loop);
+    cn_gather_init(&admin->gather, options->control.relay);
+    admin->options.control.gather = &admin->gather;
+    rc = cn_tail_init(&admin->tail, &admin->loop, &admin->gather);
     CN_ASSERT(rc == 0);
     cn_live_init(&admin->live, &admin->loop, &admin->options.control, options->taps);
     struct cn_metrics_sources sources = sources_of(options);
@@ -481,6 +487,8 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
         }
     }
     if (rc == 0) {
+        if (options->control.relay)
+            admin->relay = cn_relay_host_start(&admin->options.control);
         *out = admin;
         return 0;
     }
@@ -488,6 +496,7 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     uv_run(&admin->loop, UV_RUN_DEFAULT);
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
     cn_tail_fini(&admin->tail);
+    cn_gather_fini(&admin->gather);
     cn_inspector_fini(&admin->inspector);
     cn_free(admin);
     return rc;
@@ -497,11 +506,13 @@ void cn_admin_stop(struct cn_admin *admin)
 {
     if (!admin)
         return;
+    cn_relay_host_stop(admin->relay);
     bool sent = cn_mailbox_send(&admin->mailbox, &admin->stop_mail);
     CN_ASSERT(sent);
     uv_thread_join(&admin->thread);
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
     cn_tail_fini(&admin->tail);
+    cn_gather_fini(&admin->gather);
     cn_inspector_fini(&admin->inspector);
     if (admin->control.http) {
         int dir = open(admin->options.socket_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -8,12 +8,17 @@
 #include <unistd.h>
 
 #include "admin/handler.h"
+#include "admin/relay.h"
+#include "admin/spread.h"
+#include "admin/tail.h"
 #include "base/account.h"
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "object/access.h"
 #include "object/id.h"
+#include "object/node.h"
 #include "object/shard.h"
 #include "object/shard_list.h"
 #include "service/def.h"
@@ -25,6 +30,7 @@
 #include "text/utf16.h"
 
 #define TURN_WAIT_US 5000000 /* for other calls on the same object */
+#define LOOK_US 20000        /* between two looks at who has a shard */
 
 /* Those of services are in their folders. */
 static int get_cluster(struct cn_control_call *call, struct cn_err *err)
@@ -56,6 +62,7 @@ static const struct cn_control_route own_routes[] = {
     {"DELETE", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_delete, 0},
     {"POST", {"api", "deploy"}, cn_control_deploy, 0},
     {"POST", {"api", "backup"}, cn_control_backup, 0},
+    {"GET", {"node", "tail"}, cn_tail_relay, CN_ROUTE_BARE}, /* for other nodes */
     {0},
 };
 
@@ -161,6 +168,76 @@ static int parse_path(struct cn_control_call *call, char *path,
     return take_rest(call, path, err);
 }
 
+/* --- what another node has ------------------------------------------------------------------- */
+
+static bool is_over(const struct cn_control_call *call, uint64_t deadline_ns)
+{
+    return cn_clock_mono_ns(cn_clock_system()) >= deadline_ns ||
+           (call->cancelled && call->cancelled((struct cn_control_call *)call));
+}
+
+/* Once more, from the beginning of the handler. */
+static int run_again(struct cn_control_call *call, const struct cn_control_route *route,
+                     struct cn_err *err)
+{
+    cn_control_release(call);
+    cn_buf_clear(&call->scratch);
+    cn_buf_clear(&call->fields);
+    call->away = false;
+    call->platform_code = 0;
+    return route->run(call, err);
+}
+
+/* The shard is not here: R1, R2 of relay.h. */
+static int run_elsewhere(struct cn_control_call *call, const struct cn_control_route *route,
+                         struct cn_err *err)
+{
+    const struct cn_relay_net *net = call->control->relay;
+    uint64_t deadline_ns = cn_clock_mono_ns(cn_clock_system()) + (uint64_t)net->wait_ms * 1000000;
+    struct cn_err why = {0};
+    if (!call->body_read && call->read) {
+        int rc = cn_control_read_body(call, CN_CONTROL_BODY_MAX, err);
+        if (rc < 0)
+            return rc;
+    }
+    for (;;) {
+        bool here = false;
+        uint64_t disk = net->owner(net->data, call->away_shard, &here);
+        if (here) {
+            int rc = run_again(call, route, err);
+            if (rc != CN_ECLOSED || !call->away)
+                return rc;
+        } else if (disk) {
+            cn_control_release(call);
+            enum cn_relay_end end = cn_relay_call(call, net, disk, &why);
+            if (end == CN_RELAY_DONE)
+                return 0;
+            if (end == CN_RELAY_LOST && strcmp(call->method, "GET") != 0)
+                return cn_err_set(err, CN_ECLOSED, "%s; whether it was carried out is not known",
+                                  why.text);
+        }
+        if (is_over(call, deadline_ns))
+            return cn_err_set(err, CN_ECLOSED,
+                              "no node answers for it at the moment; try again%s%s%s",
+                              why.code ? " (" : "", why.text, why.code ? ")" : "");
+        usleep(LOOK_US);
+    }
+}
+
+static int run_handler(struct cn_control_call *call, const struct cn_control_route *route,
+                       struct cn_err *err)
+{
+    int rc = route->run(call, err);
+    if (rc != CN_ECLOSED || !call->away || !call->control->relay)
+        return rc;
+    if (!call->relayed)
+        return run_elsewhere(call, route, err);
+    call->refused = true;
+    return rc;
+}
+
+/* --- routes ---------------------------------------------------------------------------------- */
+
 static int run_route(struct cn_control_call *call, const struct cn_control_route *route, char *path,
                      struct cn_err *err)
 {
@@ -188,7 +265,7 @@ static int run_route(struct cn_control_call *call, const struct cn_control_route
         if (call->body.size > 0 && !call->json)
             return CN_EINVALID;
     }
-    return route->run(call, err);
+    return run_handler(call, route, err);
 }
 
 /* The route of a table that fits path and method, or NULL; *path_known if one fits but for the
@@ -337,7 +414,7 @@ void cn_control_run(struct cn_control_call *call)
     call->type = "application/json";
     call->length = -1;
     int rc = run(call, &err);
-    if (rc < 0) {
+    if (rc < 0 && !call->refused) {
         cn_buf_clear(&call->fields);
         struct cn_buf *out = &call->scratch;
         cn_buf_clear(out);
@@ -375,6 +452,7 @@ int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct c
 {
     uint8_t bytes[16 << 10];
     int64_t count;
+    call->body_read = true;
     if (call->body_size > (int64_t)size_max) /* need not be sent at all */
         return cn_err_set(err, CN_ELIMIT, "the body is larger than %zu MiB", size_max >> 20);
     while (call->read && (count = call->read(call, bytes, sizeof(bytes))) != 0) {
@@ -447,7 +525,14 @@ int cn_control_param_number(const struct cn_control_call *call, const char *name
 int cn_control_namespace(struct cn_control_call *call, const char *name, uint32_t *id,
                          struct cn_err *err)
 {
-    int rc = cn_shards_namespace_find(call->control->shards, name, id, err);
+    const struct cn_control *control = call->control;
+    int rc = cn_shards_namespace_find(control->shards, name, id, err);
+    if (rc == 0 && control->relay) { /* this node may have none of its objects */
+        const struct cn_namespace *ns = cn_node_namespace_named(control->node, name);
+        if (ns)
+            *id = ns->id;
+        rc = ns ? 1 : call->relayed ? 0 : cn_spread_namespace(call, name, id, err);
+    }
     return rc == 0 ? cn_err_set(err, CN_ENOTFOUND, "there is no namespace %s", name)
                    : (rc < 0 ? rc : 0);
 }
@@ -484,6 +569,13 @@ int cn_control_object(struct cn_control_call *call, size_t index, struct cn_obje
     rc = cn_shards_list_names(call->control->shards, &first, object, strlen(object), NULL, 0, err);
     if (rc < 0)
         return rc;
+    if (!named.found && call->control->relay && !call->relayed) {
+        rc = cn_spread_name(call, namespace_name, object, named.key.id, err);
+        if (rc < 0)
+            return rc;
+        named.found = rc == 1;
+        named.key.namespace_id = key->namespace_id;
+    }
     if (!named.found)
         return cn_err_set(err, CN_ENOTFOUND, "%s has no object with the name or id %s",
                           namespace_name, object);
@@ -499,7 +591,10 @@ int cn_control_hold(struct cn_control_call *call, const struct cn_object_key *ke
         CN_ASSERT(call->shard->index == cn_shard_index(key, cn_shards_count(shards)));
         return 0;
     }
-    return cn_shards_hold(shards, key, &call->shard, err);
+    int rc = cn_shards_hold(shards, key, &call->shard, err);
+    call->away = rc == CN_ECLOSED;
+    call->away_shard = cn_shard_index(key, cn_shards_count(shards));
+    return rc;
 }
 
 void cn_control_release(struct cn_control_call *call)

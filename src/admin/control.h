@@ -10,6 +10,9 @@
  * A call runs from its beginning to its end on one thread, which may block: on the
  * disk, on a lane (object/access.h), on a reader that takes the answer slowly.
  *
+ * A node of a cluster answers for all of them: what another node has is asked there
+ * (admin/relay.h), and lists are put together (admin/spread.h).
+ *
  * Threads:   any number of calls at once, each on its own thread; never a lane's.
  * Ownership: the caller owns everything. */
 #ifndef CN_ADMIN_CONTROL_H
@@ -30,6 +33,8 @@ struct cn_deployment;
 struct cn_disk;
 struct cn_node;
 struct cn_points;
+struct cn_relay_net;
+struct cn_gather;
 struct cn_shard;
 struct cn_shards;
 
@@ -51,6 +56,8 @@ struct cn_control {
     /* What is known of the cluster that this server is a node of, as JSON. NULL: it is none. */
     int (*cluster)(void *data, struct cn_buf *json, struct cn_err *err);
     void *cluster_data;
+    const struct cn_relay_net *relay; /* how its other nodes are asked; NULL: there are none */
+    struct cn_gather *gather;         /* how they are listened to (admin/gather.h); the admin's */
     /* Routes of a room above (deploy/): a table like those of handler.h, or NULL. Calls that go to
      * /client/v4 are looked at by `check` before their route's function runs. */
     const struct cn_control_route *more;
@@ -89,6 +96,7 @@ struct cn_control_call {
     const struct cn_buf *sent; /* fields about the body: name, NUL, value, NUL; NULL: none */
     int64_t body_size;         /* as announced; -1: not */
     struct cn_guard_who who;   /* who asks, and what for */
+    bool relayed;              /* by another node: answer for this one alone (R1 of relay.h) */
     /* Takes the next piece of the body, at most `size` bytes, and may block; 0: it has ended;
      * negative: it will not come to its end. NULL: there is none. */
     int64_t (*read)(struct cn_control_call *call, void *bytes, size_t size);
@@ -98,6 +106,8 @@ struct cn_control_call {
     const char *type;     /* static storage, or in `fields` */
     int64_t length;       /* of the body; -1: not known before */
     struct cn_buf fields; /* of the head beside those: name, NUL, value, NUL; the caller frees */
+    bool cut;             /* it broke off: what was written is a part */
+    bool refused;         /* of one that was relayed: nothing was done nor written, R1 */
     int (*write)(struct cn_control_call *call, const void *bytes, size_t size);
     bool (*cancelled)(struct cn_control_call *call);
     /* Private. */
@@ -111,7 +121,10 @@ struct cn_control_call {
     size_t param_count;
     struct cn_json *json;   /* the body; NULL: none */
     struct cn_shard *shard; /* that the call holds (cn_control_hold()); NULL: none */
-    int platform_code;      /* of an error in the platform's form; 0: by the status */
+    bool away;              /* it failed because this shard is not here: */
+    unsigned away_shard;
+    bool body_read;
+    int platform_code; /* of an error in the platform's form; 0: by the status */
 };
 
 /* Answers the request; status is set and everything written when it returns. */

@@ -8,6 +8,8 @@
 #include <time.h>
 
 #include "admin/handler.h"
+#include "admin/relay.h"
+#include "admin/spread.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/disk.h"
@@ -27,8 +29,92 @@ enum { LIST_MAX = 1000, LIST_DEFAULT = 100, COPY_SIZE = 256 << 10, SOCKETS_MAX =
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
+/* What all nodes know of a namespace. */
+struct known {
+    int64_t number;
+    const char *name; /* of an answer */
+    int64_t objects, bytes;
+};
+
+struct knowledge {
+    struct cn_control_call *call;
+    struct known *items; /* owned */
+    size_t count;
+    bool counting;
+};
+
+static struct known *know(struct knowledge *knowledge, int64_t number, const char *name)
+{
+    for (size_t i = 0; i < knowledge->count; i++) {
+        if (knowledge->items[i].number == number)
+            return &knowledge->items[i];
+    }
+    knowledge->items =
+        cn_realloc(knowledge->items, (knowledge->count + 1) * sizeof(*knowledge->items));
+    struct known *known = &knowledge->items[knowledge->count++];
+    *known = (struct known){.number = number, .name = name};
+    return known;
+}
+
+static int take_namespaces(void *data, const char *node, const struct cn_json *answer,
+                           struct cn_err *err)
+{
+    const struct cn_json *list = cn_json_find(answer, "namespaces");
+    (void)node;
+    (void)err;
+    for (const struct cn_json *each = list ? list->first : NULL; each; each = each->next) {
+        const char *name = cn_json_text(each, "name");
+        if (!name)
+            continue;
+        struct known *known = know(data, cn_json_int(each, "number"), name);
+        known->objects += cn_json_int(each, "objects");
+        known->bytes += cn_json_int(each, "bytes");
+    }
+    return 0;
+}
+
+static int compare_known(const void *a, const void *b)
+{
+    int64_t one = ((const struct known *)a)->number, two = ((const struct known *)b)->number;
+    return one < two ? -1 : one > two;
+}
+
+static int append_known(void *data, struct cn_err *err)
+{
+    struct knowledge *knowledge = data;
+    struct cn_buf *out = &knowledge->call->scratch;
+    (void)err;
+    if (knowledge->count)
+        qsort(knowledge->items, knowledge->count, sizeof(*knowledge->items), compare_known);
+    cn_buf_append_str(out, "{\"namespaces\":[");
+    for (size_t i = 0; i < knowledge->count; i++) {
+        const struct known *known = &knowledge->items[i];
+        cn_buf_append_str(out, i ? ",{\"name\":" : "{\"name\":");
+        cn_buf_append_json(out, known->name, strlen(known->name));
+        if (knowledge->counting)
+            cn_buf_printf(out, ",\"objects\":%" PRId64 ",\"bytes\":%" PRId64, known->objects,
+                          known->bytes);
+        cn_buf_append_byte(out, '}');
+    }
+    cn_buf_append_str(out, "]}");
+    return 0;
+}
+
+static int spread_namespaces(struct cn_control_call *call, struct cn_err *err)
+{
+    struct knowledge knowledge = {.call = call,
+                                  .counting = cn_control_param(call, "count") != NULL};
+    int rc = cn_spread_get(call, call->target, take_namespaces, append_known, &knowledge, err);
+    cn_free(knowledge.items);
+    return rc < 0 ? rc : cn_control_answer(call, &call->scratch);
+}
+
 int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err)
 {
+    if (cn_spread_is(call))
+        return spread_namespaces(call, err);
+    struct cn_spread_marks marks;
+    cn_spread_marks_take(&marks, call);
     struct cn_shards *shards = call->control->shards;
     struct cn_buf *out = &call->scratch;
     char name[CN_OBJECT_NAME_MAX + 1];
@@ -45,6 +131,8 @@ int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err)
         cn_buf_append_str(out, first ? "{\"name\":" : ",{\"name\":");
         first = false;
         cn_buf_append_json(out, name, strlen(name));
+        if (call->relayed)
+            cn_buf_printf(out, ",\"number\":%" PRIu32, id);
         if (counting)
             rc = cn_shards_count_objects(shards, id, &count, &size, err);
         if (rc < 0)
@@ -53,9 +141,13 @@ int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err)
             cn_buf_printf(out, ",\"objects\":%" PRIu64 ",\"bytes\":%" PRIu64, count, size);
         cn_buf_append_byte(out, '}');
     }
-    if (rc < 0)
+    if (rc < 0) {
+        cn_spread_marks_fini(&marks);
         return rc;
-    cn_buf_append_str(out, "]}");
+    }
+    cn_buf_append_byte(out, ']');
+    cn_spread_marks_append(&marks, call, out);
+    cn_buf_append_byte(out, '}');
     return cn_control_answer(call, out);
 }
 
@@ -91,6 +183,7 @@ struct listing {
     struct cn_object_key last;
     int64_t last_value; /* what the order is by */
     char last_name[CN_OBJECT_NAME_MAX + 1];
+    struct cn_spread_marks marks;
 };
 
 enum { BY_ID = -1, BY_NAME = -2 };
@@ -217,7 +310,7 @@ static void append_cursor(const struct listing *listing)
     cn_buf_append_str(listing->out, "],\"cursor\":");
     cn_id_to_hex(listing->last.id, hex);
     if (listing->count == 0 || listing->count < listing->limit) {
-        cn_buf_append_str(listing->out, "null}");
+        cn_buf_append_str(listing->out, "null");
         return;
     }
     if (listing->order >= 0)
@@ -226,12 +319,122 @@ static void append_cursor(const struct listing *listing)
         snprintf(text, sizeof(text), "%s", hex);
     const char *cursor = listing->order == BY_NAME ? listing->last_name : text;
     cn_buf_append_json(listing->out, cursor, strlen(cursor));
-    cn_buf_append_byte(listing->out, '}');
+}
+
+/* --- a list of all nodes --- */
+
+struct found {
+    const struct cn_json *entry; /* of an answer */
+    const char *id, *name;
+    int64_t value; /* what the order is by */
+    const char *node;
+};
+
+struct merge {
+    struct listing *listing;
+    struct found *items; /* owned */
+    size_t count, capacity;
+};
+
+static int take_objects(void *data, const char *node, const struct cn_json *answer,
+                        struct cn_err *err)
+{
+    struct merge *merge = data;
+    const char *by =
+        merge->listing->order == CN_CATALOG_NEXT_ALARM ? "alarm"
+        : merge->listing->order == CN_CATALOG_OLDEST || merge->listing->order == CN_CATALOG_LATEST
+            ? "changed"
+            : "size";
+    const struct cn_json *list = cn_json_find(answer, "objects");
+    for (const struct cn_json *each = list ? list->first : NULL; each; each = each->next) {
+        const char *id = cn_json_text(each, "id"), *name = cn_json_text(each, "name");
+        if (!id || strlen(id) != CN_OBJECT_HEX_SIZE || each->kind != CN_JSON_OBJECT)
+            return cn_err_set(err, CN_EPROTOCOL, "node %s: its list cannot be read", node);
+        if (merge->count == merge->capacity) {
+            merge->capacity = merge->capacity ? 2 * merge->capacity : 64;
+            merge->items = cn_realloc(merge->items, merge->capacity * sizeof(*merge->items));
+        }
+        merge->items[merge->count++] =
+            (struct found){each, id, name ? name : "", cn_json_int(each, by), node};
+    }
+    return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return strcmp(((const struct found *)a)->id, ((const struct found *)b)->id);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    int order = strcmp(((const struct found *)a)->name, ((const struct found *)b)->name);
+    return order ? order : compare_ids(a, b);
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    int64_t one = ((const struct found *)a)->value, two = ((const struct found *)b)->value;
+    return one < two ? -1 : one > two ? 1 : compare_ids(a, b);
+}
+
+static int compare_values_down(const void *a, const void *b)
+{
+    return compare_values(b, a);
+}
+
+/* As the catalogs' own orders: object/shard_list.c. */
+static int append_merged(void *data, struct cn_err *err)
+{
+    struct merge *merge = data;
+    struct listing *listing = merge->listing;
+    bool down = listing->order == CN_CATALOG_LARGEST || listing->order == CN_CATALOG_LATEST;
+    const char *last = "";
+    (void)err;
+    if (merge->count)
+        qsort(merge->items, merge->count, sizeof(*merge->items),
+              listing->order == BY_ID     ? compare_ids
+              : listing->order == BY_NAME ? compare_names
+              : down                      ? compare_values_down
+                                          : compare_values);
+    for (size_t i = 0; i < merge->count && listing->count < listing->limit; i++) {
+        const struct found *found = &merge->items[i];
+        if (strcmp(found->id, last) == 0)
+            continue; /* P2 of spread.h */
+        last = found->id;
+        cn_buf_append_str(listing->out, listing->count++ ? "," : "");
+        cn_json_write(listing->out, found->entry);
+        listing->out->size--; /* the brace */
+        cn_buf_append_str(listing->out, ",\"node\":");
+        cn_buf_append_json(listing->out, found->node, strlen(found->node));
+        cn_buf_append_byte(listing->out, '}');
+        (void)cn_id_from_hex(found->id, CN_OBJECT_HEX_SIZE, listing->last.id);
+        listing->last_value = found->value;
+        snprintf(listing->last_name, sizeof(listing->last_name), "%s", found->name);
+    }
+    return 0;
+}
+
+static int spread_list(struct cn_control_call *call, struct listing *listing, struct cn_err *err)
+{
+    struct merge merge = {.listing = listing};
+    int rc = cn_spread_get(call, call->target, take_objects, append_merged, &merge, err);
+    cn_free(merge.items);
+    return rc;
+}
+
+static int list_here(struct cn_control_call *call, struct listing *listing, struct cn_err *err)
+{
+    struct cn_shards *shards = call->control->shards;
+    cn_spread_marks_take(&listing->marks, call);
+    if (call->relayed && !listing->namespace_id)
+        return 0; /* nothing of it is here */
+    return listing->order == BY_ID     ? list_by_id(shards, listing, err)
+           : listing->order == BY_NAME ? list_by_name(shards, listing, err)
+                                       : list_sorted(shards, listing, err);
 }
 
 int cn_control_list(struct cn_control_call *call, struct cn_err *err)
 {
-    struct cn_shards *shards = call->control->shards;
     struct listing listing = {.out = &call->scratch,
                               .namespace_name = cn_control_param(call, "namespace"),
                               .prefix = cn_control_param(call, "prefix"),
@@ -240,6 +443,8 @@ int cn_control_list(struct cn_control_call *call, struct cn_err *err)
     if (!listing.namespace_name)
         return cn_err_set(err, CN_EINVALID, "which namespace? The parameter is missing");
     int rc = cn_control_namespace(call, listing.namespace_name, &listing.namespace_id, err);
+    if (rc == CN_ENOTFOUND && call->relayed)
+        rc = 0; /* another node has some */
     if (rc == 0)
         rc = cn_control_param_number(call, "limit", LIST_MAX, LIST_DEFAULT, &listing.limit, err);
     if (rc == 0)
@@ -247,13 +452,15 @@ int cn_control_list(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     cn_buf_append_str(listing.out, "{\"objects\":[");
-    rc = listing.order == BY_ID     ? list_by_id(shards, &listing, err)
-         : listing.order == BY_NAME ? list_by_name(shards, &listing, err)
-                                    : list_sorted(shards, &listing, err);
-    if (rc < 0)
-        return rc;
-    append_cursor(&listing);
-    return cn_control_answer(call, listing.out);
+    rc = cn_spread_is(call) ? spread_list(call, &listing, err) : list_here(call, &listing, err);
+    if (rc >= 0) {
+        append_cursor(&listing);
+        cn_spread_marks_append(&listing.marks, call, listing.out);
+        cn_buf_append_byte(listing.out, '}');
+        return cn_control_answer(call, listing.out);
+    }
+    cn_spread_marks_fini(&listing.marks);
+    return rc;
 }
 
 /* --- one object ------------------------------------------------------------------------------ */
@@ -360,6 +567,8 @@ int cn_control_inspect(struct cn_control_call *call, struct cn_err *err)
     struct cn_catalog_entry entry;
     char name[CN_OBJECT_NAME_MAX + 1], bookmark[CN_BOOKMARK_SIZE];
     int rc = cn_control_object(call, 2, &key, err);
+    if (rc == 0)
+        rc = cn_control_hold(call, &key, err);
     if (rc == 0)
         rc = cn_shards_find(control->shards, &key, &entry, name, err);
     if (rc == 0)
@@ -589,6 +798,8 @@ int cn_control_delete(struct cn_control_call *call, struct cn_err *err)
     char name[CN_OBJECT_NAME_MAX + 1];
     struct restoring restoring;
     int rc = cn_control_object(call, 2, &key, err);
+    if (rc == 0)
+        rc = cn_control_hold(call, &key, err);
     if (rc == 0)
         rc = cn_shards_find(call->control->shards, &key, &entry, name, err);
     if (rc == 0)

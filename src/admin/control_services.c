@@ -3,9 +3,11 @@
  * of services: what the handlers of KV, R2, queues and D1 share. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "admin/handler.h"
+#include "admin/spread.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "object/shard_list.h"
@@ -84,6 +86,68 @@ static int name_deployed(struct cn_control_call *call, uint32_t id,
     return ns != NULL;
 }
 
+/* Namespaces of all nodes. */
+struct census {
+    struct cn_control_call *call;
+    const char *prefix;
+    cn_control_each each;
+    void *data;
+    struct {
+        uint32_t id;
+        char *name; /* owned */
+    } * items;      /* owned */
+    size_t count;
+};
+
+static void count_in(struct census *census, int64_t id, const char *name)
+{
+    if (id < 1 || id > UINT32_MAX || strncmp(name, census->prefix, strlen(census->prefix)) != 0)
+        return;
+    size_t at = 0;
+    while (at < census->count && census->items[at].id < id)
+        at++;
+    if (at < census->count && census->items[at].id == id)
+        return;
+    census->items = cn_realloc(census->items, (census->count + 1) * sizeof(*census->items));
+    memmove(census->items + at + 1, census->items + at,
+            (census->count++ - at) * sizeof(*census->items));
+    census->items[at].id = (uint32_t)id;
+    census->items[at].name = cn_strdup(name);
+}
+
+static int take_census(void *data, const char *node, const struct cn_json *answer,
+                       struct cn_err *err)
+{
+    const struct cn_json *list = cn_json_find(answer, "namespaces");
+    (void)node;
+    (void)err;
+    for (const struct cn_json *item = list ? list->first : NULL; item; item = item->next) {
+        const char *name = cn_json_text(item, "name");
+        if (name)
+            count_in(data, cn_json_int(item, "number"), name);
+    }
+    return 0;
+}
+
+static int each_of_all(struct census *census, struct cn_err *err)
+{
+    struct cn_control_call *call = census->call;
+    char name[CN_OBJECT_NAME_MAX + 1];
+    int rc = cn_spread_get(call, "/api/namespaces", take_census, NULL, census, err);
+    for (uint32_t id = 1; rc == 0 && id <= cn_node_namespace_last(call->control->node); id++) {
+        if (name_deployed(call, id, name))
+            count_in(census, id, name);
+    }
+    for (size_t i = 0; i < census->count; i++) {
+        if (rc >= 0)
+            rc = census->each(call, census->items[i].id,
+                              census->items[i].name + strlen(census->prefix), census->data, err);
+        cn_free(census->items[i].name);
+    }
+    cn_free(census->items);
+    return rc < 0 ? rc : 0;
+}
+
 int cn_control_each_service(struct cn_control_call *call, const char *service, cn_control_each each,
                             void *data, struct cn_err *err)
 {
@@ -91,6 +155,10 @@ int cn_control_each_service(struct cn_control_call *call, const char *service, c
     char name[CN_OBJECT_NAME_MAX + 1], prefix[32];
     int prefix_size = snprintf(prefix, sizeof(prefix), "$%s/", service);
     uint32_t last;
+    if (cn_spread_is(call)) {
+        struct census census = {.call = call, .prefix = prefix, .each = each, .data = data};
+        return each_of_all(&census, err);
+    }
     int rc = cn_shards_namespace_last(shards, &last, err);
     uint32_t known = call->control->node ? cn_node_namespace_last(call->control->node) : 0;
     for (uint32_t id = 1; rc >= 0 && (id <= last || id <= known); id++) {
@@ -176,7 +244,8 @@ static void append_target(struct cn_control_call *call, struct cn_buf *out,
     struct cn_err err;
     const char *target = title ? title : worker;
     if (id && call->control->shards &&
-        cn_shards_namespace_name(call->control->shards, (uint32_t)id, name, &err) == 1) {
+        (cn_shards_namespace_name(call->control->shards, (uint32_t)id, name, &err) == 1 ||
+         name_deployed(call, (uint32_t)id, name))) {
         const char *slash = name[0] == '$' ? strchr(name, '/') : NULL;
         target = slash ? slash + 1 : name;
     }
@@ -360,6 +429,8 @@ static int append_listed(struct cn_control_call *call, uint32_t id, const char *
     cn_buf_append_json(out, name, strlen(name));
     append_member(out, listing->title, title ? title : name);
     cn_buf_printf(out, ",\"bytes\":%" PRIu64, bytes);
+    if (call->relayed)
+        cn_buf_printf(out, ",\"number\":%" PRIu32, id);
     cn_buf_append(out, bindings.data, bindings.size);
     cn_buf_append_byte(out, '}');
     cn_buf_fini(&bindings);
@@ -368,14 +439,92 @@ static int append_listed(struct cn_control_call *call, uint32_t id, const char *
     return 0;
 }
 
+/* --- lists of all nodes ---------------------------------------------------------------------- */
+
+struct sum {
+    const struct cn_json *entry; /* of the answer that had it first */
+    int64_t number, bytes;
+};
+
+struct sums {
+    struct cn_control_call *call;
+    const char *member;
+    struct sum *items; /* owned */
+    size_t count;
+};
+
+static int take_listed(void *data, const char *node, const struct cn_json *answer,
+                       struct cn_err *err)
+{
+    struct sums *sums = data;
+    const struct cn_json *list = cn_json_find(answer, sums->member);
+    (void)node;
+    (void)err;
+    for (const struct cn_json *each = list ? list->first : NULL; each; each = each->next) {
+        int64_t number = cn_json_int(each, "number");
+        size_t at = 0;
+        while (at < sums->count && sums->items[at].number != number)
+            at++;
+        if (at == sums->count) {
+            sums->items = cn_realloc(sums->items, ++sums->count * sizeof(*sums->items));
+            sums->items[at] = (struct sum){.entry = each, .number = number};
+        }
+        sums->items[at].bytes += cn_json_int(each, "bytes");
+    }
+    return 0;
+}
+
+static int compare_sums(const void *a, const void *b)
+{
+    int64_t one = ((const struct sum *)a)->number, two = ((const struct sum *)b)->number;
+    return one < two ? -1 : one > two;
+}
+
+static int append_sums(void *data, struct cn_err *err)
+{
+    struct sums *sums = data;
+    struct cn_buf *out = &sums->call->scratch;
+    (void)err;
+    if (sums->count)
+        qsort(sums->items, sums->count, sizeof(*sums->items), compare_sums);
+    for (size_t i = 0; i < sums->count; i++) {
+        bool first = true;
+        cn_buf_append_str(out, i ? ",{" : "{");
+        for (const struct cn_json *each = sums->items[i].entry->first; each; each = each->next) {
+            if (strcmp(each->name, "number") == 0)
+                continue;
+            cn_buf_append_str(out, first ? "" : ",");
+            first = false;
+            cn_buf_append_json(out, each->name, strlen(each->name));
+            cn_buf_append_byte(out, ':');
+            if (strcmp(each->name, "bytes") == 0)
+                cn_buf_printf(out, "%" PRId64, sums->items[i].bytes);
+            else
+                cn_json_write(out, each);
+        }
+        cn_buf_append_byte(out, '}');
+    }
+    return 0;
+}
+
 int cn_control_list_service(struct cn_control_call *call, const char *service, const char *member,
                             const char *title, struct cn_err *err)
 {
     struct listing listing = {title, true};
+    struct sums sums = {.call = call, .member = member};
+    struct cn_spread_marks marks;
+    cn_spread_marks_take(&marks, call);
     cn_buf_printf(&call->scratch, "{\"%s\":[", member);
-    int rc = cn_control_each_service(call, service, append_listed, &listing, err);
-    if (rc < 0)
+    int rc = cn_spread_is(call)
+                 ? cn_spread_get(call, call->target, take_listed, append_sums, &sums, err)
+                 : cn_control_each_service(call, service, append_listed, &listing, err);
+    cn_free(sums.items);
+    if (rc < 0) {
+        cn_spread_marks_fini(&marks);
         return rc;
-    cn_buf_append_str(&call->scratch, "]}");
+    }
+    cn_buf_append_byte(&call->scratch, ']');
+    cn_spread_marks_append(&marks, call, &call->scratch);
+    cn_buf_append_byte(&call->scratch, '}');
     return cn_control_answer(call, &call->scratch);
 }

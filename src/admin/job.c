@@ -169,7 +169,7 @@ static void send_answer(struct cn_job *job, const struct cn_buf *ready, bool end
     struct cn_http_head head = {call->status, headers, make_headers(call, headers), NULL};
     bool whole = call->length < 0 || (uint64_t)call->length == ready->size ||
                  job->http->method == CN_HTTP_HEAD; /* J4 */
-    if (!job->begun && ended && whole) {
+    if (!job->begun && ended && whole && !call->cut) {
         (void)cn_http_respond(job->http, &head, ready->data, ready->size, NULL, NULL);
         return;
     }
@@ -181,8 +181,8 @@ static void send_answer(struct cn_job *job, const struct cn_buf *ready, bool end
         job->full = true;
         cn_http_on_drain(job->http, on_drain);
     }
-    if (ended && rc >= 0)
-        (void)cn_http_end(job->http); /* shorter than announced: the connection is cut */
+    if (ended && rc >= 0 && !call->cut) /* else its release cuts the connection */
+        (void)cn_http_end(job->http);   /* shorter than announced: the connection is cut */
 }
 
 /* Moves what the thread has made to the connection. The last call of a job frees it. */

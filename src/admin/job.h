@@ -10,7 +10,8 @@
  * J2  At most CN_JOB_READY_MAX bytes wait for the loop: then the thread does.
  * J3  When CN_JOB_READY_MAX bytes of the body wait for the thread, the client does.
  * J4  An answer that has said its length is as long, or its connection is cut: a reader never takes
- *     a part for the whole, however soon the call gave up.
+ *     a part for the whole, however soon the call gave up. So it is with one that was cut off on
+ *     another node (relay.h, R3).
  *
  * Threads:   as said; the functions here are the loop's.
  * Ownership: the job owns itself and releases its request at the end. */

@@ -50,7 +50,7 @@ static void print_pretty(const struct tail *tail, const struct cn_json *line)
     const char *worker = cn_json_text(line, "worker"), *message = cn_json_text(line, "message");
     const char *class_name = cn_json_text(line, "class"), *name = cn_json_text(line, "name");
     const char *object = cn_json_text(line, "object"), *request = cn_json_text(line, "request");
-    const char *outcome = cn_json_text(line, "outcome");
+    const char *outcome = cn_json_text(line, "outcome"), *node = cn_json_text(line, "node");
     bool bad = (outcome && strcmp(outcome, "ok") != 0) || (level && strcmp(level, "error") == 0);
     printf("%.12s ", time && strlen(time) > 11 ? time + 11 : "");
     if (tail->color)
@@ -58,6 +58,8 @@ static void print_pretty(const struct tail *tail, const struct cn_json *line)
     printf("%-5s", outcome ? outcome : level ? level : "");
     if (tail->color)
         fputs("\033[0m", stdout);
+    if (node)
+        printf(" %s", node);
     printf(" %s", worker ? worker : "-");
     if (class_name)
         printf("/%s(%.16s)", class_name, name ? name : object ? object : "");
@@ -71,9 +73,10 @@ static void take_line(struct tail *tail, struct cn_err *err)
     const char *text = cn_buf_text(&tail->line);
     struct cn_json *line = cn_json_parse(text, tail->line.size, err);
     const struct cn_json *dropped = cn_json_find(line, "dropped");
+    const char *node = cn_json_text(line, "node");
     if (dropped && dropped->kind == CN_JSON_INT)
-        fprintf(stderr, "cairn: %lld lines were dropped: too many for this listener\n",
-                (long long)dropped->integer);
+        fprintf(stderr, "cairn: %lld lines%s%s were dropped: too many for this listener\n",
+                (long long)dropped->integer, node ? " of node " : "", node ? node : "");
     else if (line && !cn_json_find(line, "listening") && matches(tail, line, text)) {
         if (tail->json)
             puts(text);
@@ -144,7 +147,8 @@ const struct cn_command cn_cmd_tail = {
     .summary = "requests and messages while they happen",
     .text =
         "Shows what a running server does: each request with its answer, what workers and objects\n"
-        "write to the console, and the server's own messages. Ends with the server, or Ctrl-C.",
+        "write to the console, and the server's own messages; of a cluster those of all nodes,\n"
+        "each with the name of its node. Ends with the server, or Ctrl-C.",
     .rest_max = 1,
     .options = flags,
     .option_count = CN_ARRAY_COUNT(flags),

@@ -346,6 +346,14 @@ static int forward(struct cn_control_call *call, const char *method, const char 
     if (!out || (streams && inner.call.status < 400))
         adopt_head(&inner); /* an answer without a body */
     cn_buf_fini(&inner.call.fields);
+    if (inner.call.cut && inner.adopted) {
+        call->cut = true;
+    } else if (inner.call.cut) { /* a part is of no use (R3 of admin/relay.h) */
+        cn_buf_clear(out);
+        cn_buf_append_str(out, "{\"error\":{\"code\":\"closed\",\"message\":\"the node that has "
+                               "it was lost\"}}");
+        return 503;
+    }
     return inner.failed ? 507 : inner.call.status;
 }
 
@@ -389,6 +397,7 @@ const struct cn_control_route cn_v4_routes[] = {
     {"POST", {"api", "tokens"}, cn_v4_api_tokens, 0},
     {"DELETE", {"api", "tokens", "*"}, cn_v4_api_tokens, 0},
     {"GET", {"api", "audit"}, cn_v4_api_audit, 0},
+    {"POST", {"node", "taps"}, cn_v4_taps_relay, CN_ROUTE_BARE},
 
     {"GET", V4("user", "tokens", "verify"), verify_token, FOR(ANYONE)},
     {"GET", V4("user"), get_user, FOR(ANYONE)},

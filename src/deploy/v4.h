@@ -165,6 +165,7 @@ void cn_v4_append_version(struct cn_buf *json, const struct cn_depot_version *ve
 /* ,"bindings":[...] of a version's file as they are shown: a secret without its text. */
 void cn_v4_append_bindings(struct cn_buf *json, const struct cn_json *file);
 /* v4_tails.c: */
+int cn_v4_taps_relay(struct cn_control_call *call, struct cn_err *err);
 int cn_v4_tails(struct cn_control_call *call, struct cn_err *err);
 /* v4_upload.c: */
 int cn_v4_put_script(struct cn_control_call *call, struct cn_err *err);

@@ -319,6 +319,17 @@ int cn_shards_hold(struct cn_shards *shards, const struct cn_object_key *key,
     return *shard ? 0 : cn_err_set(err, CN_ECLOSED, "%s", CN_SHARD_AWAY);
 }
 
+uint64_t cn_shards_mark(struct cn_shards *shards, unsigned index)
+{
+    CN_ASSERT(index < shards->options.count);
+    const struct cn_shard *shard = &shards->shards[index];
+    pthread_mutex_lock(&shards->lock);
+    bool here = shard->state == CN_SHARD_OPENING || shard->state == CN_SHARD_OPEN;
+    uint64_t mark = here ? shard->change + 1 : 0;
+    pthread_mutex_unlock(&shards->lock);
+    return mark;
+}
+
 void cn_shard_hold_more(struct cn_shard *shard)
 {
     pthread_mutex_lock(&shard->shards->lock);

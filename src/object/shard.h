@@ -191,6 +191,9 @@ int cn_shards_hold(struct cn_shards *shards, const struct cn_object_key *key,
 /* The same by number. NULL: it is not here. */
 struct cn_shard *cn_shards_hold_index(struct cn_shards *shards, unsigned index);
 void cn_shard_release(struct cn_shard *shard);
+/* A number that is the same later if the shard has been OPENING or OPEN all the time; 0: it is
+ * neither. */
+uint64_t cn_shards_mark(struct cn_shards *shards, unsigned index);
 /* Another hold, for who has one; and, in every state, for a lane that has taken the shard up and
  * leaves work to a thread. */
 void cn_shard_hold_more(struct cn_shard *shard);

@@ -66,6 +66,7 @@ static void on_done(struct cn_pipe_question *question, enum cn_pipe_end how, uin
         cn_err_set(&sent->of->err, CN_ECLOSED,
                    how == CN_PIPE_LOST ? "the connection to it was lost"
                                        : "it cannot be reached at the moment");
+    sent->of->lost = how == CN_PIPE_LOST;
     cn_free(bytes);
     end(sent);
 }
@@ -73,12 +74,14 @@ static void on_done(struct cn_pipe_question *question, enum cn_pipe_end how, uin
 void cn_remote_others_ask(void *data, struct cn_object_lane *objects, struct cn_others_question *of)
 {
     struct cn_remote_lane *lane = objects->remote;
-    struct cn_question question = {.type = CN_QUESTION_NODE, .method = (char *)of->def->name};
+    struct cn_question question = {.type = CN_QUESTION_NODE,
+                                   .method = (char *)(of->def ? of->def->name : CN_REMOTE_DOOR)};
     struct sent *sent = CN_NEW(struct sent);
     (void)data;
     sent->lane = lane;
     sent->of = of;
     of->err = (struct cn_err){0};
+    of->lost = false;
     cn_question_put(&question, &sent->head);
     sent->question = (struct cn_pipe_question){.head = sent->head.data,
                                                .head_size = sent->head.size,
@@ -143,16 +146,81 @@ static void on_answered(struct cn_mail *mail, void *data)
     free_job(job);
 }
 
-void cn_others_asked(struct cn_remote_lane *lane, uint64_t ticket,
-                     const struct cn_question *question, const uint8_t *body, size_t size)
+/* --- the door -------------------------------------------------------------------------------- */
+
+static void deliver_ticket(struct cn_mail *mail, void *data)
+{
+    struct cn_others_ticket *ticket = CN_CONTAINER_OF(mail, struct cn_others_ticket, mail);
+    struct cn_reply reply = {.type = CN_REPLY_DONE, .has_bytes = true};
+    bool failed = ticket->err.code < 0;
+    (void)data;
+    if (failed)
+        reply = (struct cn_reply){
+            .type = CN_REPLY_FAILED, .code = ticket->err.code, .text = ticket->err.text};
+    size_t size = failed ? 0 : ticket->answer.size;
+    cn_served_reply(ticket->lane, ticket->number, &reply,
+                    failed ? NULL : cn_buf_take(&ticket->answer), size);
+    cn_others_ticket_free(ticket);
+}
+
+/* False: there is none. */
+static bool knock(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker, uint64_t number,
+                  const uint8_t *body, size_t size)
+{
+    struct cn_remote *remote = lane->remote;
+    pthread_mutex_lock(&remote->door_lock);
+    const struct cn_others_door *door = remote->door;
+    if (door) {
+        struct cn_others_ticket *ticket = CN_NEW(struct cn_others_ticket);
+        *ticket = (struct cn_others_ticket){.lane = lane,
+                                            .mailbox = lane->objects->mailbox,
+                                            .number = number,
+                                            .deliver = deliver_ticket,
+                                            .disk = asker->disk,
+                                            .life = asker->life};
+        door->asked(door->data, ticket, body, size);
+    }
+    pthread_mutex_unlock(&remote->door_lock);
+    return door != NULL;
+}
+
+void cn_others_gone(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker)
+{
+    struct cn_remote *remote = lane->remote;
+    pthread_mutex_lock(&remote->door_lock);
+    if (remote->door && lane->objects->index == 0) /* by which all of them come */
+        remote->door->gone(remote->door->data, asker->disk, asker->life);
+    pthread_mutex_unlock(&remote->door_lock);
+}
+
+void cn_remote_others_serve(struct cn_remote *remote, const struct cn_others_door *door)
+{
+    pthread_mutex_lock(&remote->door_lock);
+    remote->door = door;
+    pthread_mutex_unlock(&remote->door_lock);
+}
+
+/* --- questions ------------------------------------------------------------------------------- */
+
+static void refuse(struct cn_remote_lane *lane, uint64_t ticket, int code, const char *text)
+{
+    struct cn_reply reply = {.type = CN_REPLY_FAILED, .code = code, .text = (char *)text};
+    cn_served_reply(lane, ticket, &reply, NULL, 0);
+}
+
+void cn_others_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
+                     uint64_t ticket, const struct cn_question *question, const uint8_t *body,
+                     size_t size)
 {
     const char *name = question->method ? question->method : "";
+    if (strcmp(name, CN_REMOTE_DOOR) == 0) {
+        if (!knock(lane, asker, ticket, body, size))
+            refuse(lane, ticket, CN_ECLOSED, "it starts, or stops");
+        return;
+    }
     const struct cn_service_def *def = cn_service_named(name, strlen(name));
     if (!def || !def->asked || size > CN_OTHERS_SIZE_MAX) {
-        struct cn_reply reply = {.type = CN_REPLY_FAILED,
-                                 .code = CN_EVERSION,
-                                 .text = (char *)"it does not know what it is asked"};
-        cn_served_reply(lane, ticket, &reply, NULL, 0);
+        refuse(lane, ticket, CN_EVERSION, "it does not know what it is asked");
         return;
     }
     struct job *job = CN_NEW(struct job);

@@ -16,6 +16,7 @@
 #include "worker/ws_far.h"
 
 struct cn_call;
+struct cn_others_door;
 struct cn_question;
 struct cn_reply;
 
@@ -70,6 +71,8 @@ struct cn_remote {
     struct cn_host_session sessions[CN_CLUSTER_NODES_MAX];
     unsigned session_count;
     bool told;
+    pthread_mutex_t door_lock;     /* guards what follows, and who is in it */
+    const struct cn_others_door *door;
 };
 
 static inline void cn_remote_add(atomic_uint_least64_t *number, int64_t by)
@@ -113,8 +116,10 @@ void cn_far_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker
                   const struct cn_question *question, const uint8_t *body, size_t size);
 void cn_far_break(struct cn_remote_lane *lane, uint64_t disk);
 
-/* others.c: a question of the type NODE. */
-void cn_others_asked(struct cn_remote_lane *lane, uint64_t ticket,
-                     const struct cn_question *question, const uint8_t *body, size_t size);
+/* others.c: a question of the type NODE; and who asked is gone. */
+void cn_others_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
+                     uint64_t ticket, const struct cn_question *question, const uint8_t *body,
+                     size_t size);
+void cn_others_gone(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker);
 
 #endif

@@ -234,6 +234,7 @@ int cn_remote_new(const struct cn_remote_options *options, struct cn_remote **re
     if (!remote->options.held_bytes_max)
         remote->options.held_bytes_max = 64u << 20;
     pthread_mutex_init(&remote->lock, NULL);
+    pthread_mutex_init(&remote->door_lock, NULL);
     remote->lanes = cn_alloc_zero(options->lane_count * sizeof(struct cn_remote_lane *));
     *result = remote;
     return 0;
@@ -245,6 +246,8 @@ void cn_remote_free(struct cn_remote *remote)
         return;
     for (unsigned i = 0; i < remote->options.lane_count; i++)
         CN_ASSERT(!remote->lanes[i]);
+    CN_ASSERT(!remote->door);
+    pthread_mutex_destroy(&remote->door_lock);
     pthread_mutex_destroy(&remote->lock);
     cn_tls_context_unref(remote->tls);
     cn_free(remote->lanes);

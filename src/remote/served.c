@@ -101,6 +101,7 @@ void cn_served_gone(void *data, const struct cn_pipe_asker *asker)
 {
     struct cn_remote_lane *lane = data;
     cn_free(cn_map_take(&lane->askers, &asker->number, sizeof(asker->number)));
+    cn_others_gone(lane, asker);
 }
 
 static bool is_taken(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker, unsigned shard,
@@ -316,7 +317,7 @@ void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t tic
     else if (question.type == CN_QUESTION_TARGET)
         cn_target_asked(lane, asker, ticket, &question, body, body_size);
     else if (question.type == CN_QUESTION_NODE)
-        cn_others_asked(lane, ticket, &question, body, body_size);
+        cn_others_asked(lane, asker, ticket, &question, body, body_size);
     else if (question.type == CN_QUESTION_SOCKETS)
         cn_far_asked(lane, asker, ticket, &question, body, body_size);
     else

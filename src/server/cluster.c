@@ -30,6 +30,7 @@
 #include "object/node.h"
 #include "object/shard.h"
 #include "remote/far.h"
+#include "admin/relay.h"
 #include "remote/others.h"
 #include "remote/remote.h"
 #include "remote/target.h"
@@ -88,6 +89,7 @@ struct cn_cluster {
     struct cn_shards *shards;
     struct cn_remote *remote; /* from JOINED on */
     struct cn_others others;
+    struct cn_relay_net relay;
     struct cn_lane_remote lanes;
     unsigned lane_count, call_wait_ms;
     struct cn_engine_pg_info info;
@@ -619,6 +621,31 @@ const struct cn_others *cn_cluster_others(struct cn_cluster *cluster)
     return &cluster->others;
 }
 
+static void serve_others(void *data, const struct cn_others_door *door)
+{
+    cn_remote_others_serve(((struct cn_cluster *)data)->remote, door);
+}
+
+static uint64_t relay_owner(void *data, unsigned shard, bool *here)
+{
+    struct cn_host_owner owner = cn_host_owner(((struct cn_cluster *)data)->host, shard);
+    *here = owner.here;
+    return owner.disk;
+}
+
+const struct cn_relay_net *cn_cluster_relay(struct cn_cluster *cluster)
+{
+    cluster->relay =
+        (struct cn_relay_net){.others = &cluster->others,
+                              .node = atomic_load(&cluster->objects),
+                              .name = cluster->node,
+                              .disk = cluster->disk.id,
+                              .wait_ms = cluster->call_wait_ms ? cluster->call_wait_ms : 5000,
+                              .data = cluster,
+                              .owner = relay_owner};
+    return &cluster->relay;
+}
+
 static int open_remote(struct cn_cluster *cluster, struct cn_err *err)
 {
     struct cn_remote_options options = {.disk = cluster->disk.id,
@@ -631,7 +658,7 @@ static int open_remote(struct cn_cluster *cluster, struct cn_err *err)
                                         .give_up = remote_give_up};
     memcpy(options.cluster, cluster->info.cluster, sizeof(options.cluster));
     memcpy(options.key, cluster->info.secret, sizeof(options.key));
-    cluster->others = (struct cn_others){cluster, list_others, cn_remote_others_ask};
+    cluster->others = (struct cn_others){cluster, list_others, cn_remote_others_ask, serve_others};
     return cn_remote_new(&options, &cluster->remote, err);
 }
 

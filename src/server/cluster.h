@@ -73,6 +73,7 @@ struct cn_lane_remote;
 struct cn_ledger;
 struct cn_metrics_sink;
 struct cn_others;
+struct cn_relay_net;
 struct cn_remote_counts;
 struct cn_node;
 struct cn_shards;
@@ -152,5 +153,7 @@ bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err);
 
 /* How services ask other nodes (service/others.h). */
 const struct cn_others *cn_cluster_others(struct cn_cluster *cluster);
+/* How administration does (admin/relay.h), with the node that cn_cluster_serve() got. */
+const struct cn_relay_net *cn_cluster_relay(struct cn_cluster *cluster);
 
 #endif

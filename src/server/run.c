@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/relay.h"
 #include "admin/otlp.h"
 #include "base/account.h"
 #include "base/diag.h"
@@ -388,6 +389,8 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
     if (settings->data.cluster) {
         settings->admin.control.cluster = cn_cluster_overview;
         settings->admin.control.cluster_data = settings->data.cluster;
+        settings->admin.control.relay = cn_cluster_relay(settings->data.cluster);
+        cn_taps_set_node(&settings->taps, settings->admin.control.relay->name);
     }
     settings->admin.find_token = cn_v4_find_token;
     if (settings->data.cluster) {

@@ -66,6 +66,48 @@ int cn_others_wait(struct cn_node *node, struct cn_others_question *question, st
     return question->err.code;
 }
 
+/* --- the door -------------------------------------------------------------------------------- */
+
+struct posted {
+    struct cn_mail mail;
+    struct cn_object_lane *lane;
+    struct cn_others_question *question;
+};
+
+static void deliver_posted(struct cn_mail *mail, void *data)
+{
+    (void)data;
+    struct posted *posted = CN_CONTAINER_OF(mail, struct posted, mail);
+    cn_others_ask(posted->lane, posted->question);
+    cn_free(posted);
+}
+
+bool cn_others_post(struct cn_node *node, struct cn_others_question *question)
+{
+    struct cn_object_lane *lane = cn_node_lane(node, 0);
+    if (!lane)
+        return false;
+    struct posted *posted = CN_NEW(struct posted);
+    *posted = (struct posted){.mail.deliver = deliver_posted, .lane = lane, .question = question};
+    if (cn_mailbox_send(lane->mailbox, &posted->mail))
+        return true;
+    cn_free(posted);
+    return false;
+}
+
+void cn_others_ticket_free(struct cn_others_ticket *ticket)
+{
+    cn_buf_fini(&ticket->answer);
+    cn_free(ticket);
+}
+
+void cn_others_answer(struct cn_others_ticket *ticket)
+{
+    ticket->mail.deliver = ticket->deliver;
+    if (!cn_mailbox_send(ticket->mailbox, &ticket->mail))
+        cn_others_ticket_free(ticket); /* E4 */
+}
+
 /* --- all of them ------------------------------------------------------------------------------ */
 
 struct telling {

@@ -16,15 +16,24 @@
  * E3  Others are those that are part of the cluster at the moment of asking. One that comes later
  *     has a memory that is empty; what is on its disk is not seen while it is away.
  *
+ * Beside services there is one more who asks and is asked, administration (admin/relay.h): its
+ * questions have no service, go to the *door* of the other node, and are answered when somebody has
+ * an answer, by any thread.
+ *
+ * E4  When cn_others.serve() has taken a door back, nobody is in it. A ticket is answered once; if
+ *     its lane has ended, or who asked is gone, nobody hears it.
+ *
  * Threads:   as each function says.
  * Ownership: a question is the asker's; it stays until `done`. */
 #ifndef CN_SERVICE_OTHERS_H
 #define CN_SERVICE_OTHERS_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/mailbox.h"
 
 struct cn_node;
 struct cn_object_lane;
@@ -41,12 +50,34 @@ struct cn_other {
 };
 
 struct cn_others_question {
-    uint64_t disk; /* whose */
-    const struct cn_service_def *def;
+    uint64_t disk;                    /* whose */
+    const struct cn_service_def *def; /* NULL: its door */
     struct cn_buf asked, answer;
     struct cn_err err; /* code 0: it was answered */
+    bool lost;         /* with an error: it may have been heard all the same */
     void (*done)(struct cn_others_question *question);
     void *data;
+};
+
+/* A question that came to the door: who asked, and the way back. */
+struct cn_others_ticket {
+    struct cn_mail mail;
+    void *lane; /* of the transport, as the three that follow */
+    struct cn_mailbox *mailbox;
+    uint64_t number;
+    void (*deliver)(struct cn_mail *mail, void *data);
+    uint64_t disk, life; /* of who asks */
+    struct cn_buf answer;
+    struct cn_err err; /* code 0: `answer` */
+};
+
+/* Who is asked. On a lane; must not block. */
+struct cn_others_door {
+    void *data;
+    /* The ticket becomes the callee's until cn_others_answer(). */
+    void (*asked)(void *data, struct cn_others_ticket *ticket, const uint8_t *bytes, size_t size);
+    /* One who has asked is gone, or his connection is. */
+    void (*gone)(void *data, uint64_t disk, uint64_t life);
 };
 
 /* The transport. */
@@ -56,6 +87,8 @@ struct cn_others {
     size_t (*list)(void *data, struct cn_other items[], size_t max);
     /* On the lane. */
     void (*ask)(void *data, struct cn_object_lane *lane, struct cn_others_question *question);
+    /* Any thread, E4. NULL: there is none any more. */
+    void (*serve)(void *data, const struct cn_others_door *door);
 };
 
 /* Any thread. */
@@ -65,6 +98,12 @@ void cn_others_ask(struct cn_object_lane *lane, struct cn_others_question *quest
 /* From a thread that is no lane's and may block: lane 0 asks, and the answer is awaited. `done` and
  * `data` are its own. */
 int cn_others_wait(struct cn_node *node, struct cn_others_question *question, struct cn_err *err);
+/* From any thread that is no lane's: lane 0 asks, and `done` is called there. False: the server
+ * starts or stops, and nothing was asked. */
+bool cn_others_post(struct cn_node *node, struct cn_others_question *question);
+/* Any thread: fill in `answer` or `err` before. */
+void cn_others_answer(struct cn_others_ticket *ticket);
+void cn_others_ticket_free(struct cn_others_ticket *ticket);
 /* On the lane: asks all of them the same. `done` gets how many did not answer, and of one of them
  * its name and why. Returns false if there are none: `done` is not called. */
 bool cn_others_tell(struct cn_object_lane *lane, const struct cn_service_def *def,

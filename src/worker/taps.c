@@ -361,6 +361,18 @@ static void drop_unread(struct cn_taps *taps, int64_t now_ms)
     }
 }
 
+/* Those that were asked for here. */
+static unsigned count_own(const struct cn_taps *taps, const char *worker)
+{
+    unsigned count = 0;
+    CN_LIST_FOREACH(&taps->items, node)
+    {
+        const struct cn_tap *tap = CN_CONTAINER_OF(node, struct cn_tap, link);
+        count += !tap->far && strcmp(tap->worker, worker) == 0;
+    }
+    return count;
+}
+
 static unsigned count_of(const struct cn_taps *taps, const char *worker)
 {
     unsigned count = 0;
@@ -394,6 +406,7 @@ static struct cn_tap *tap_new(const struct cn_tap_wish *wish, int64_t now_ms)
     random_digits(tap->secret);
     snprintf(tap->worker, sizeof(tap->worker), "%s", wish->worker);
     snprintf(tap->by, sizeof(tap->by), "%s", wish->by);
+    tap->far = wish->far;
     tap->until_ms = now_ms + CN_TAP_MS;
     tap->unread_until_ms = now_ms + CN_TAP_UNREAD_MS;
     cn_list_init(&tap->pending);
@@ -415,7 +428,7 @@ int cn_taps_add(struct cn_taps *taps, const struct cn_tap_wish *wish, int64_t no
     pthread_mutex_lock(&taps->lock);
     drop_unread(taps, now_ms);
     if (atomic_load(&taps->count) >= CN_TAPS_MAX ||
-        count_of(taps, wish->worker) >= CN_TAPS_WORKER_MAX)
+        (!wish->far && count_own(taps, wish->worker) >= CN_TAPS_WORKER_MAX))
         rc = cn_err_set(err, CN_ELIMIT, "there are too many listeners (%d of a worker, %d in all)",
                         CN_TAPS_WORKER_MAX, CN_TAPS_MAX);
     if (rc == 0) {
@@ -441,7 +454,7 @@ void cn_taps_append(struct cn_taps *taps, const char *worker, struct cn_buf *jso
     CN_LIST_FOREACH(&taps->items, node)
     {
         const struct cn_tap *tap = CN_CONTAINER_OF(node, struct cn_tap, link);
-        if (strcmp(tap->worker, worker) != 0)
+        if (strcmp(tap->worker, worker) != 0 || tap->far)
             continue;
         cn_buf_printf(json, "%s{\"id\":\"%s\",\"url\":\"\"", first ? "" : ",", tap->id);
         append_time(json, tap->until_ms);
@@ -505,7 +518,16 @@ void cn_taps_give(struct cn_taps *taps, const struct cn_trace *trace)
 {
     struct cn_json *event = read_event(trace);
     struct cn_buf text = {0};
-    append_trace(trace, event, &text);
+    if (taps->node[0]) {
+        cn_buf_append_str(&text, "{\"node\":");
+        cn_buf_append_json(&text, taps->node, strlen(taps->node));
+        size_t size = text.size;
+        append_trace(trace, event, &text);
+        CN_ASSERT(text.data[size] == '{');
+        text.data[size] = ',';
+    } else {
+        append_trace(trace, event, &text);
+    }
     pthread_mutex_lock(&taps->lock);
     bool given = false;
     CN_LIST_FOREACH(&taps->items, node)
@@ -558,17 +580,27 @@ struct cn_tap *cn_taps_attach(struct cn_taps *taps, const char *secret, size_t s
     return found;
 }
 
-/* L2: what the platform's clients show when a tail cannot keep up. */
-static void append_dropped(struct cn_tap *tap, int64_t now_ms, struct cn_buf *message)
+/* What the platform's clients show when a tail cannot keep up. */
+static void append_sentence(const struct cn_tap *tap, int64_t now_ms, const char *text,
+                            struct cn_buf *message)
 {
     cn_buf_append_str(message, "{\"scriptName\":");
     cn_buf_append_json(message, tap->worker, strlen(tap->worker));
-    cn_buf_printf(message,
-                  ",\"eventTimestamp\":%" PRId64 ",\"event\":{\"type\":\"overload\",\"message\":\""
-                  "%" PRIu64 " events were dropped: this listener reads too slowly\"},"
-                  "\"logs\":[],\"exceptions\":[],\"diagnosticsChannelEvents\":[],"
-                  "\"outcome\":\"unknown\"}",
-                  now_ms, tap->dropped);
+    cn_buf_printf(
+        message,
+        ",\"eventTimestamp\":%" PRId64 ",\"event\":{\"type\":\"overload\",\"message\":", now_ms);
+    cn_buf_append_json(message, text, strlen(text));
+    cn_buf_append_str(message, "},\"logs\":[],\"exceptions\":[],\"diagnosticsChannelEvents\":[],"
+                               "\"outcome\":\"unknown\"}");
+}
+
+/* L2 */
+static void append_dropped(struct cn_tap *tap, int64_t now_ms, struct cn_buf *message)
+{
+    char text[100];
+    snprintf(text, sizeof(text), "%" PRIu64 " events were dropped: this listener reads too slowly",
+             tap->dropped);
+    append_sentence(tap, now_ms, text, message);
     tap->dropped = 0;
 }
 
@@ -608,4 +640,89 @@ void cn_taps_detach(struct cn_taps *taps, struct cn_tap *tap)
     else
         end_tap(taps, tap);
     pthread_mutex_unlock(&taps->lock);
+}
+
+/* --- a cluster (L5) -----------------------------------------------------------------------------
+ */
+
+void cn_taps_set_node(struct cn_taps *taps, const char *node)
+{
+    snprintf(taps->node, sizeof(taps->node), "%s", node);
+}
+
+/* With the lock held. */
+static struct cn_tap *find(struct cn_taps *taps, const char *id)
+{
+    CN_LIST_FOREACH(&taps->items, node)
+    {
+        struct cn_tap *tap = CN_CONTAINER_OF(node, struct cn_tap, link);
+        if (strcmp(tap->id, id) == 0)
+            return tap;
+    }
+    return NULL;
+}
+
+/* Whether it wants what comes from the address of its reader. */
+static bool wants_self(const struct cn_tap *tap)
+{
+    for (const struct cn_json *each = tap->filters ? tap->filters->first : NULL; each;
+         each = each->next) {
+        const struct cn_json *addresses = cn_json_find(each, "client_ip");
+        if (addresses && has_item(addresses, "self"))
+            return true;
+    }
+    return false;
+}
+
+unsigned cn_taps_wanted(struct cn_taps *taps, const char *id)
+{
+    pthread_mutex_lock(&taps->lock);
+    const struct cn_tap *tap = find(taps, id);
+    unsigned wanted = !tap ? 0 : tap->attached && wants_self(tap) ? 2 : 1;
+    pthread_mutex_unlock(&taps->lock);
+    return wanted;
+}
+
+void cn_taps_append_wish(struct cn_taps *taps, const char *id, struct cn_buf *json)
+{
+    pthread_mutex_lock(&taps->lock);
+    const struct cn_tap *tap = find(taps, id);
+    cn_buf_append_str(json, "{\"worker\":");
+    cn_buf_append_json(json, tap ? tap->worker : "", tap ? strlen(tap->worker) : 0);
+    cn_buf_append_str(json, ",\"self\":");
+    cn_buf_append_json(json, tap ? tap->self : "", tap ? strlen(tap->self) : 0);
+    if (tap && tap->filters) {
+        cn_buf_append_str(json, ",\"filters\":");
+        cn_json_write(json, tap->filters);
+    }
+    cn_buf_append_byte(json, '}');
+    pthread_mutex_unlock(&taps->lock);
+}
+
+void cn_taps_pass(struct cn_taps *taps, const char *id, const char *text, size_t size)
+{
+    struct cn_buf message = {0};
+    cn_buf_append(&message, text, size);
+    pthread_mutex_lock(&taps->lock);
+    struct cn_tap *tap = find(taps, id);
+    if (tap) {
+        push(tap, &message);
+        notify(taps);
+    }
+    pthread_mutex_unlock(&taps->lock);
+    cn_buf_fini(&message);
+}
+
+void cn_taps_pass_note(struct cn_taps *taps, const char *id, const char *text, int64_t now_ms)
+{
+    struct cn_buf message = {0};
+    pthread_mutex_lock(&taps->lock);
+    struct cn_tap *tap = find(taps, id);
+    if (tap) {
+        append_sentence(tap, now_ms, text, &message);
+        push(tap, &message);
+        notify(taps);
+    }
+    pthread_mutex_unlock(&taps->lock);
+    cn_buf_fini(&message);
 }

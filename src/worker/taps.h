@@ -9,6 +9,9 @@
  *   L2  Nobody waits for a listener: what finds no room is dropped and counted, and a message says
  *       how many.
  *   L3  A listener sees headers and URLs without what looks like a secret.
+ *   L5  In a cluster a tap has a copy on every other node (`far`), which the node that has the tap
+ *       reads (admin/gather.h) and ends; what comes of them goes into the tap by its bounds. Every
+ *       message then says its node.
  *   L4  A tap ends when it is removed, when its time is over, or when its reader goes; one that
  *       nobody has come to read is forgotten.
  *
@@ -47,6 +50,7 @@ struct cn_tap {
     struct cn_json *filters; /* owned: a list */
     char self[48];           /* the reader's address, for client_ip "self" */
     bool attached, ended;
+    bool far;               /* L5: of a listener on another node */
     struct cn_list pending; /* of messages, oldest first */
     size_t pending_bytes;
     uint64_t dropped;
@@ -57,6 +61,7 @@ struct cn_taps {
     struct cn_list items; /* of struct cn_tap, without those that have ended */
     unsigned attached_count;
     struct cn_rand rand;
+    char node[64];              /* L5: the name of this one; empty: a single server */
     void (*notify)(void *data); /* something is there for a reader; or NULL */
     void *notify_data;
     atomic_uint count; /* of `items` (L1) */
@@ -72,6 +77,7 @@ struct cn_tap_wish {
     const char *worker, *by;
     const struct cn_json *filters; /* a list as wrangler sends it, or NULL */
     const char *base;              /* of the address, before the secret */
+    bool far;                      /* L5 */
 };
 /* Listens from now on. `shown` gets {"id","url","expires_at"}. */
 int cn_taps_add(struct cn_taps *taps, const struct cn_tap_wish *wish, int64_t now_ms,
@@ -93,6 +99,20 @@ struct cn_tap *cn_taps_attach(struct cn_taps *taps, const char *secret, size_t s
 int cn_tap_take(struct cn_taps *taps, struct cn_tap *tap, int64_t now_ms, struct cn_buf *message);
 /* L4: the reader goes. */
 void cn_taps_detach(struct cn_taps *taps, struct cn_tap *tap);
+
+/* --- a cluster: L5 --------------------------------------------------------------------------- */
+
+/* Before lanes start. */
+void cn_taps_set_node(struct cn_taps *taps, const char *node);
+/* 0: the tap is not there any more. Another number than before: what its copies should know has
+ * changed. */
+unsigned cn_taps_wanted(struct cn_taps *taps, const char *id);
+/* What a copy is made of: {"worker","filters","self"}. */
+void cn_taps_append_wish(struct cn_taps *taps, const char *id, struct cn_buf *json);
+/* A message of another node, which is an object. */
+void cn_taps_pass(struct cn_taps *taps, const char *id, const char *text, size_t size);
+/* A sentence about another node. */
+void cn_taps_pass_note(struct cn_taps *taps, const char *id, const char *text, int64_t now_ms);
 
 /* The trace as listeners see it. */
 void cn_taps_append_trace(const struct cn_trace *trace, struct cn_buf *out);

@@ -39,7 +39,7 @@ static void begin(void)
     strangers = 0;
     rig_open(&rig, on_request, NULL);
     rig.on_abort = on_abort;
-    CHECK_INT(0, cn_tail_init(&tail, &rig.loop));
+    CHECK_INT(0, cn_tail_init(&tail, &rig.loop, NULL));
 }
 
 static void end(void)

@@ -33,7 +33,7 @@ static void keep(void *data, struct cn_object_lane *lane, struct cn_others_quest
     asked[asked_count++] = question;
 }
 
-static const struct cn_others others = {NULL, list, keep};
+static const struct cn_others others = {NULL, list, keep, NULL};
 
 static struct cn_disk *open_rig(size_t count)
 {

@@ -33,7 +33,7 @@ static char *add(const char *worker, const char *filters, int64_t now_ms)
     struct cn_buf shown = {0};
     struct cn_err err = {0};
     struct cn_json *list = filters ? cn_json_parse(filters, strlen(filters), &err) : NULL;
-    struct cn_tap_wish wish = {worker, "token", list, "ws://h/"};
+    struct cn_tap_wish wish = {worker, "token", list, "ws://h/", false};
     int rc = cn_taps_add(&taps, &wish, now_ms, &shown, &err);
     cn_json_free(list);
     if (rc < 0) {
@@ -198,4 +198,53 @@ TEST(taps, what_finds_no_room_is_counted)
     cn_free(longer);
     cn_taps_detach(&taps, tap);
     cn_taps_fini(&taps);
+}
+
+/* L5 */
+TEST(taps, of_a_cluster_say_their_node_and_take_what_other_nodes_say)
+{
+    struct cn_buf text = {0}, wish = {0}, list = {0};
+    cn_taps_init(&taps);
+    cn_taps_set_node(&taps, "n \"1\"");
+    struct cn_tap *tap = attach("w", "[{\"client_ip\":[\"self\"]}]");
+    cn_taps_append_wish(&taps, tap->id, &wish);
+    CHECK_STR("{\"worker\":\"w\",\"self\":\"10.0.0.1\",\"filters\":[{\"client_ip\":[\"self\"]}]}",
+              cn_buf_text(&wish));
+    CHECK_INT(2, (int)cn_taps_wanted(&taps, tap->id)); /* its copies have to know the address */
+    CHECK_INT(0, (int)cn_taps_wanted(&taps, "nobody"));
+    give("\"request\":{\"headers\":{\"cf-connecting-ip\":\"10.0.0.1\"}}", "", "ok");
+    CHECK_INT(1, cn_tap_take(&taps, tap, 1, &text));
+    CHECK(strncmp(cn_buf_text(&text), "{\"node\":\"n \\\"1\\\"\",", 18) == 0);
+    struct cn_json *json = cn_json_parse((const char *)text.data, text.size, NULL);
+    CHECK(json);
+    cn_json_free(json);
+    cn_taps_pass(&taps, tap->id, "{\"node\":\"b\"}", 12);
+    CHECK_INT(1, cn_tap_take(&taps, tap, 1, &text));
+    CHECK_STR("{\"node\":\"b\"}", cn_buf_text(&text));
+    cn_taps_pass_note(&taps, tap->id, "node b has left", 5);
+    CHECK_INT(1, cn_tap_take(&taps, tap, 1, &text));
+    CHECK(strstr(cn_buf_text(&text), "node b has left"));
+    cn_taps_pass(&taps, "nobody", "{}", 2);
+    CHECK_INT(0, count(tap));
+    for (int i = 0; i < 3; i++) { /* its bounds are those of what happens here */
+        char *large = cn_alloc(CN_TAP_PENDING_MAX / 2);
+        memset(large, ' ', CN_TAP_PENDING_MAX / 2);
+        cn_taps_pass(&taps, tap->id, large, CN_TAP_PENDING_MAX / 2);
+        cn_free(large);
+    }
+    CHECK_INT(3, count(tap)); /* two, and that one was dropped */
+    /* A copy is nobody's who asks this node. */
+    struct cn_tap_wish far = {.worker = "w", .by = "", .base = "", .far = true};
+    for (int i = 0; i < CN_TAPS_WORKER_MAX + 1; i++) {
+        struct cn_buf shown = {0};
+        CHECK_INT(0, cn_taps_add(&taps, &far, 1, &shown, NULL));
+        cn_buf_fini(&shown);
+    }
+    cn_taps_append(&taps, "w", &list);
+    CHECK(strstr(cn_buf_text(&list), tap->id) && !strstr(cn_buf_text(&list), "},{"));
+    cn_taps_detach(&taps, tap);
+    cn_taps_fini(&taps);
+    cn_buf_fini(&text);
+    cn_buf_fini(&wish);
+    cn_buf_fini(&list);
 }

@@ -72,7 +72,7 @@ static void ask_other(void *data, struct cn_object_lane *lane, struct cn_others_
     uv_timer_start(&answer->timer, on_answer, 0, 0);
 }
 
-static const struct cn_others others = {NULL, list, ask_other};
+static const struct cn_others others = {NULL, list, ask_other, NULL};
 
 /* `count` points in a dataset of a disk, each with double1 = 1. */
 static void write_points(struct cn_disk *disk, const char *dataset, unsigned count)
