@@ -203,6 +203,17 @@ export class Cluster {
     return until(async () => (await this.engine.tryAsk(sql)) === "16", "every shard has an owner and its replicas", 120_000);
   }
 
+  /** By the engine: no shard has got another owner for three seconds. */
+  async settled() {
+    let last, since = Date.now();
+    await until(async () => {
+      const owners = await this.engine.tryAsk("SELECT string_agg(owner::text, ',' ORDER BY id) FROM cairn.shard");
+      if (owners !== last) since = Date.now();
+      last = owners;
+      return Date.now() - since > 3000;
+    }, "shards stay where they are", 200_000);
+  }
+
   /** The node that owns the object of this name, by the engine. */
   async owner(name) {
     const { value: id } = await this.ask(`/id/${name}`);
