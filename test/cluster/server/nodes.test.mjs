@@ -81,7 +81,7 @@ test("a call whose answer may not leave is not left waiting: it fails as one who
     assert.equal(held.status, 503, held.value);
     assert.match(held.value, /try again \(the call was under way: whether it was carried out is not known\)/);
   }
-  const refused = await cluster.try("a", "/all/x");
+  const refused = await cluster.try("a", "/all/x", 60_000);
   assert.deepEqual([refused.status, /not known/.test(refused.value)], [503, false], refused.value);
   assert.match(cluster.nodes.get("a").output, /has not been allowed to answer for 10 s/);
   cluster.cut("a", false);
