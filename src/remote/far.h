@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote/far.h - how WebSockets whose two ends are on different nodes (worker/ws_far.h) reach each
- * other: by questions of the type SOCKETS, one trunk's in the order in which they are asked. */
+ * other: by questions of the type SOCKETS, one trunk's in the order in which they are asked.
+ *
+ * W1  What the other side cannot have had (UNSENT; or it could not be reached a moment ago, and is
+ *     not dialed for a while) is asked again, for AGAIN_MS, and what is asked later waits behind
+ *     it. A node that has just come back would lose the sockets of an object that moves to it else.
+ * W2  What it may have had, fails; and with it all that was asked before that was known: nothing
+ *     arrives behind something that is lost (F1 of worker/ws_far.h). So it is when the node is
+ *     silent.
+ *
+ * Threads:   the lane's. */
 #ifndef CN_REMOTE_FAR_H
 #define CN_REMOTE_FAR_H
 

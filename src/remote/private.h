@@ -50,6 +50,9 @@ struct cn_remote_lane {
     size_t held_count, held_bytes;
     struct cn_lane *worker;       /* the lane around it; NULL: it has objects alone */
     struct cn_ws_carrier carrier; /* for it */
+    struct cn_list far_routes;    /* far.c */
+    uint64_t far_pass;
+    uv_timer_t far_timer;         /* runs while one of them has something to ask again */
     struct cn_map askers;         /* number of a pipe -> uint32_t[]: O3, by shard */
     struct cn_loans loans;
 };
@@ -115,6 +118,9 @@ void cn_target_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *as
 void cn_far_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker, uint64_t ticket,
                   const struct cn_question *question, const uint8_t *body, size_t size);
 void cn_far_break(struct cn_remote_lane *lane, uint64_t disk);
+void cn_far_on_time(uv_timer_t *timer);
+/* `pipes` is NULL: nothing is asked again. */
+void cn_far_close(struct cn_remote_lane *lane);
 
 /* others.c: a question of the type NODE; and who asked is gone. */
 void cn_others_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,

@@ -152,7 +152,9 @@ void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *object
     cn_map_init(&lane->askers);
     cn_loans_init(&lane->loans);
     cn_ways_open(lane);
+    cn_list_init(&lane->far_routes);
     uv_timer_init(objects->loop, &lane->timer);
+    uv_timer_init(objects->loop, &lane->far_timer);
     lane->pipes = cn_pipes_new(objects->loop, &config);
     objects->remote = lane;
     pthread_mutex_lock(&remote->lock);
@@ -179,8 +181,10 @@ void cn_remote_lane_close(struct cn_object_lane *objects)
     pthread_mutex_unlock(&remote->lock);
     lane->pipes = NULL;
     cn_ways_close(lane);
+    cn_far_close(lane);
     cn_pipes_free(pipes, NULL, NULL); /* ends what was sent */
     uv_close((uv_handle_t *)&lane->timer, NULL);
+    uv_close((uv_handle_t *)&lane->far_timer, NULL);
 }
 
 void cn_remote_lane_free(struct cn_object_lane *objects)

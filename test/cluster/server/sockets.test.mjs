@@ -147,3 +147,35 @@ test("when the node of a room is killed, its clients hear 1012 and find it where
     await client.close(1000, "");
   }));
 });
+
+test("rooms go to a node that has just come back, and nobody in them notices", options, async (t) => {
+  const cluster = await start(t, "a", "b", "c");
+  const rooms = Array.from({ length: 12 }, (_, i) => `room${i}`);
+  await cluster.nodes.get("b").kill();
+  await cluster.whole(1);
+  const clients = [];
+  for (const room of rooms)
+    for (const node of ["a", "c"]) {
+      const client = await open(cluster, node, room, node);
+      assert.equal(await client.next(), `welcome ${node}`);
+      clients.push(client);
+    }
+  const born = async () => Promise.all(rooms.map(async (room) => (await count(cluster, "a", room))[1]));
+  const before = await born();
+  await cluster.start("b"); // and they say something all the time while some rooms go there
+  const owned = () => cluster.engine.ask("SELECT count(*) FROM cairn.shard s JOIN cairn.session x ON x.id = s.owner AND x.live JOIN cairn.disk d ON d.id = x.disk WHERE d.node = 'b'");
+  const numbers = rooms.map(() => 0);
+  for (let last = false; ; last = Number(await owned()) >= 4) {
+    await Promise.all(rooms.map(async (room, i) => {
+      const pair = clients.slice(2 * i, 2 * i + 2);
+      for (const [n, client] of pair.entries()) {
+        client.send("x");
+        const expected = `${++numbers[i]} ${["a", "c"][n]}: x`;
+        for (const each of pair) assert.equal(await each.next(), expected, room);
+      }
+    }));
+    if (last) break;
+  }
+  assert.ok((await born()).some((one, i) => one !== before[i]), "no room has moved");
+  for (const client of clients) assert.equal(client.over, undefined);
+});

@@ -7,7 +7,8 @@ import { startMarket } from "../../../apps/riven-tracker/market/server.mjs";
 import { ask } from "../admin/lib.mjs";
 import { closeBrowser, inspect, noBrowser, VIEWS, withPage } from "../lib/browser.mjs";
 import { run } from "../lib/cairn.mjs";
-import { clustered, deployed, onCluster, root, serve, tempDir, withoutTriggers } from "../lib/server.mjs";
+import { alone } from "../lib/differences.mjs";
+import { clustered, deployed, root, serve, tempDir, withoutTriggers } from "../lib/server.mjs";
 import { load } from "../lib/typescript.mjs";
 
 const app = path.join(root, "apps/riven-tracker");
@@ -194,7 +195,7 @@ describe("sampling", () => {
     await server.untilTrue(async () => (await (await admin("sample")).json()).sampled > 0, "a sample after the faults");
   });
 
-  test("the cron handler samples five", { skip: (deployed && "cairn dev runs it on request") || onCluster("cairn dev, which runs it on request, is one server") }, async () => {
+  test("the cron handler samples five", { skip: deployed && "cairn dev runs it on request", ...alone("dev") }, async () => {
     const tick = () => Math.floor(Date.now() / 1000), last = tick(); // in which all have been sampled
     await server.stop();
     server = await start({ TICK_SECONDS: 1 }, "dev"); // which runs it on request

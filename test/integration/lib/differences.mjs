@@ -7,6 +7,7 @@ import path from "node:path";
 import { clustered, root } from "./server.mjs";
 
 const reasons = {
+  dev: "`cairn dev` is one server",
   offline: "Commands on a data directory that no server uses are refused for a node's",
   disk: "A node's own disk is not what makes a write durable",
   classes: "The table of classes is the engine's, and objects of deleted classes are kept",

@@ -13,8 +13,6 @@ export const root = fileURLToPath(new URL("../../..", import.meta.url));
 export const deployed = Boolean(process.env.CAIRN_TEST_DEPLOYED);
 /** Whether serve() starts a cluster: `make integration CLUSTER=3`. What is for one server alone (`cairn dev`) is started as ever. */
 export const clustered = Boolean(process.env.CAIRN_TEST_CLUSTER);
-/** For `{ skip: onCluster("why not") }`: what differs there by design, and is in docs/cluster.md. False, or why not. */
-export const onCluster = (why) => clustered && `on a cluster: ${why}`;
 export const cairn = process.env.CAIRN ?? path.join(root, "build/cairn");
 
 /** A directory that goes away when the test process ends. */
