@@ -87,7 +87,8 @@ int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
 int cn_database_own(struct cn_database *db, enum cn_own_sql which, sqlite3_stmt **stmt,
                     struct cn_err *err)
 {
-    int ready = cn_database_connect(db, err);
+    bool of_transaction = which < CN_OWN_KV_GET; /* else T6 of template.h */
+    int ready = of_transaction ? cn_database_connect(db, err) : cn_database_require(db, err);
     if (ready < 0)
         return ready;
     if (!db->own[which]) {

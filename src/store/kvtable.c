@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "store/database_private.h"
+#include "store/template.h"
 
 /* Pairs fetched at a time: the callback may change the table between batches. */
 enum { LIST_BATCH = 64 };
@@ -43,6 +44,8 @@ static int table_make(struct cn_database *db, struct cn_err *err)
                           "CREATE TABLE IF NOT EXISTS _cf_KV(key TEXT PRIMARY KEY NOT NULL, value "
                           "BLOB) WITHOUT ROWID",
                           err);
+    if (rc == 0)
+        rc = cn_template_end(db, err); /* T6: rows come */
     db->has_kv = rc == 0;
     return rc;
 }

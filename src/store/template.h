@@ -17,14 +17,19 @@
  *                          +------------------------------------------------------------------+
  *
  * T1  Only texts whose effect depends on nothing but the pages before them: CREATE [UNIQUE] TABLE
- * or INDEX, IF NOT EXISTS, without SELECT. The pages are those of a database that began empty and
- *     ran just these, for the same namespace, limits and rights.
+ *     or INDEX, IF NOT EXISTS, without SELECT. The pages are those of a database that began empty
+ *     and ran just these, for the same namespace, limits and rights.
  * T2  The pages are written in an ordinary transaction of SQLite, so that roll-backs, savepoints
- * and a commit that fails mean what they always do. T3  Nobody sees tables of texts that have not
- * come yet: whatever else is asked of the database, or its commit, undoes the pages first
- * (cn_template_end()). T4  A statement that is stood for tells the rows read and written that it
- * told when it was recorded. T5  A pool keeps few templates of few pages; one that is undone more
- * often than not goes.
+ *     and a commit that fails mean what they always do.
+ * T3  Nobody sees tables of texts that have not come yet: whatever else is asked of the database,
+ *     or its commit, undoes the pages first (cn_template_end()).
+ * T4  A statement that is stood for tells the rows read and written that it told when it was
+ *     recorded.
+ * T5  A pool keeps few templates of few pages; one that is undone more often than not goes.
+ * T6  No page of a template has a row of anybody: recording ends before anything but a text of T1
+ *     runs, the statements of the key-value table (cn_database_own()) among it, which are no texts
+ *     and are prepared but once for each connection. Else what one object has written would be in
+ *     every one that begins as it did.
  *
  * Threads:   the pool's lane.
  * Ownership: of the pool; a database refers to the one that stands in. */

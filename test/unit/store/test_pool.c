@@ -523,9 +523,10 @@ static void begin_life(struct side *side, unsigned index, unsigned kind)
         if (level > 0)
             (void)cn_database_savepoint_rollback(side->db[index], level, &err);
         break;
-    case 8:
-        kv(side, index, 1, true);
-        kv(side, index, 1, false);
+    case 8: /* rows of its own, and none of others (T6) */
+        kv(side, index, index, true);
+        for (unsigned key = 0; key < 5; key++)
+            kv(side, index, key, false);
         break;
     case 9:
         kv(side, index, 2, false);
@@ -639,4 +640,35 @@ TEST(pool, objects_that_begin_by_a_template_are_those_that_began_by_themselves)
         templated += compare_lives(2 * (unsigned)seed, seed, 18);
     templated += compare_lives(8, test_seed(), 18);
     CHECK(templated > 60);
+}
+
+/* T6. Each object begins by a row of its own in the key-value table. */
+TEST(pool, a_template_has_no_row_of_the_object_that_it_was_learnt_from)
+{
+    struct side side;
+    struct cn_err err;
+    side_open(&side, 8);
+    for (unsigned i = 0; i < 200; i++) {
+        unsigned index = i % COUNT;
+        (void)cn_database_delete_all(side.db[index], true, &err);
+        commit(&side, index);
+        cn_database_close(side.db[index]);
+        side_database(&side, index);
+        side.answer[0] = '\0';
+        kv(&side, index, i, true);
+        commit(&side, index);
+        for (unsigned key = 0; key < 5; key++) {
+            char text[8];
+            snprintf(text, sizeof(text), "key%u", key);
+            struct cn_kv_bytes name = {text, strlen(text)}, value;
+            int rc = cn_kvtable_get(side.db[index], name, &value, &err);
+            if (rc != (key == i % 5))
+                test_fail(__FILE__, __LINE__, "object %u: key%u: %d", i, key, rc);
+        }
+        cn_database_rest(side.db[index]);
+    }
+    struct cn_database_pool_stats stats;
+    cn_database_pool_stats(side.pool, &stats);
+    side_close(&side);
+    CHECK(stats.templated > 50);
 }
