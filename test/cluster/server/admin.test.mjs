@@ -4,10 +4,13 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import http from "node:http";
-import test from "node:test";
+import test, { after } from "node:test";
+import { closeBrowser, inspect, noBrowser, withPage } from "../../integration/lib/browser.mjs";
 import { cairn } from "../../integration/lib/server.mjs";
 import { Cluster } from "./cluster.mjs";
 import { absent, until } from "./postgres.mjs";
+
+after(closeBrowser);
 
 const options = { skip: absent, timeout: 600_000 };
 const NODES = ["a", "b", "c"];
@@ -370,4 +373,39 @@ test("a large database is exported by a node that does not have it, in bounded m
     });
   });
   assert.equal(await broken, "cut");
+});
+
+test("the dashboard of a node shows what the others have", { ...options, skip: absent || noBrowser }, async (t) => {
+  const cluster = await make(t, NODES, { args: ["--admin", "127.0.0.1:0"] });
+  await fill(cluster);
+  await cluster.settled();
+  const { objects } = await good(cluster, "a", "/api/objects?namespace=admin%2FThing&limit=1000");
+  const { name, node: owner } = objects[0];
+  const other = NODES.find((node) => node !== owner);
+  const [, admin] = await cluster.nodes.get(other).until(/admin on (http:\S+)/);
+  const token = readFileSync(`${cluster.base}/${other}/admin.token`, "utf8").trim();
+  await withPage({ width: 1280, height: 900, colorScheme: "light" }, async (page) => {
+    await page.goto(`${admin}/#token=${encodeURIComponent(token)}`);
+    await page.getByText(`node ${other} alone`).waitFor();
+    await inspect(page, "admin-overview");
+    await page.getByRole("link", { name: "Objects" }).click();
+    await page.getByRole("columnheader", { name: "Node" }).waitFor();
+    await page.getByPlaceholder("Beginning of a name or an id").fill(name);
+    const row = page.locator("[data-row]", { hasText: name });
+    await row.waitFor();
+    assert.ok((await row.innerText()).split("\t").some((cell) => NODES.includes(cell)), await row.innerText());
+    await page.getByPlaceholder("Beginning of a name or an id").fill("");
+    await until(async () => (await page.locator("[data-row]").count()) === COUNT, "all of them");
+    await inspect(page, "admin-objects");
+    await page.goto(`${admin}/#/object/${encodeURIComponent("admin/Thing")}/${objects[0].id}`);
+    await page.locator("option", { hasText: "entry (1)" }).waitFor({ state: "attached" });
+    await page.getByText("xxxx").first().waitFor();
+    await inspect(page, "admin-object");
+    await page.goto(`${admin}/#/logs`);
+    await until(async () => {
+      await cluster.try(owner, "/say/seen-elsewhere");
+      return page.getByText("said seen-elsewhere").first().isVisible();
+    }, "what the other node says", 30_000);
+    await inspect(page, "admin-logs");
+  });
 });

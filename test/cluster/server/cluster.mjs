@@ -203,14 +203,14 @@ export class Cluster {
     return until(async () => (await this.engine.tryAsk(sql)) === "16", "every shard has an owner and its replicas", 120_000);
   }
 
-  /** By the engine: no shard has got another owner for three seconds. */
+  /** By the engine: no shard has got another owner for ten seconds. */
   async settled() {
     let last, since = Date.now();
     await until(async () => {
       const owners = await this.engine.tryAsk("SELECT string_agg(owner::text, ',' ORDER BY id) FROM cairn.shard");
       if (owners !== last) since = Date.now();
       last = owners;
-      return Date.now() - since > 3000;
+      return Date.now() - since > 10_000;
     }, "shards stay where they are", 200_000);
   }
 
