@@ -27,6 +27,7 @@
 #include "base/json.h"
 #include "store/record.h"
 
+struct cn_backup_report;
 struct cn_control_call;
 struct cn_control_route;
 struct cn_deployment;
@@ -55,6 +56,9 @@ struct cn_control {
     void *deploy_data; /* of these two */
     /* What is known of the cluster that this server is a node of, as JSON. NULL: it is none. */
     int (*cluster)(void *data, struct cn_buf *json, struct cn_err *err);
+    /* Copies the whole cluster to a folder, and appends the answer as JSON. NULL: it is none. */
+    int (*backup)(void *data, struct cn_disk *to, struct cn_backup_report *report,
+                  struct cn_buf *json, struct cn_err *err);
     void *cluster_data;
     const struct cn_relay_net *relay; /* how its other nodes are asked; NULL: there are none */
     struct cn_gather *gather;         /* how they are listened to (admin/gather.h); the admin's */

@@ -17,19 +17,20 @@ static bool is_cancelled(void *data)
     return call->cancelled && call->cancelled(call);
 }
 
-/* A node of a cluster has parts of it: one of its own cannot be whole. */
-static int back_up(struct cn_shards *shards, struct cn_disk *to, struct cn_backup_report *report,
-                   struct cn_err *err)
+/* A node of a cluster has parts of it: its backup is of all nodes (server/cluster_backup.h). */
+static int back_up(const struct cn_control *control, struct cn_disk *to,
+                   struct cn_backup_report *report, struct cn_buf *json, struct cn_err *err)
 {
-    if (cn_shards_count(shards) > 1)
-        return cn_err_set(err, CN_EUNSUPPORTED,
-                          "the node has %u shards, and a backup is of one store",
-                          cn_shards_count(shards));
-    struct cn_shard *only = cn_shards_hold_index(shards, 0);
+    if (control->backup)
+        return control->backup(control->cluster_data, to, report, json, err);
+    struct cn_shard *only = cn_shards_hold_index(control->shards, 0);
     if (!only)
         return cn_err_set(err, CN_ECLOSED, "the store is closed");
     int rc = cn_store_backup(only->store, to, report, err);
     cn_shard_release(only);
+    if (rc == 0)
+        cn_buf_printf(json, "{\"files\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"lsn\":%" PRIu64 "}",
+                      report->file_count, report->bytes, report->lsn);
     return rc;
 }
 
@@ -44,16 +45,12 @@ int cn_control_backup(struct cn_control_call *call, struct cn_err *err)
         return cn_err_errno(err, errno, "the server cannot write to %s%s", path,
                             errno == EACCES ? " (in a sandbox, --sandbox-write names it)" : "");
     const struct cn_control *control = call->control;
-    if (control->pause)
+    bool pauses = control->pause && !control->backup; /* of a cluster, U4 is enough */
+    if (pauses)
         control->pause(control->more_data, true);
-    int rc = back_up(control->shards, to, &report, err);
-    if (control->pause)
+    int rc = back_up(control, to, &report, &call->scratch, err);
+    if (pauses)
         control->pause(control->more_data, false);
     cn_disk_system_free(to);
-    if (rc < 0)
-        return rc;
-    cn_buf_printf(&call->scratch,
-                  "{\"files\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"lsn\":%" PRIu64 "}",
-                  report.file_count, report.bytes, report.lsn);
-    return cn_control_answer(call, &call->scratch);
+    return rc < 0 ? rc : cn_control_answer(call, &call->scratch);
 }

@@ -44,8 +44,13 @@ static int run(const struct cn_args *args)
         cn_buf_append_byte(&body, '}');
         rc = cn_api_call(&api, "POST", "/api/backup", cn_buf_text(&body), &answer, &err);
     }
+    const char *cluster = rc == 0 ? cn_json_text(answer, "cluster") : NULL;
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
+    else if (cluster)
+        printf("%s: %" PRId64 " files, %" PRId64 " bytes, %" PRId64 " shards of the cluster %s: %s\n",
+               target, cn_json_int(answer, "files"), cn_json_int(answer, "bytes"),
+               cn_json_int(answer, "shards"), cluster, cn_json_text(answer, "consistency"));
     else
         printf("%s: %" PRId64 " files, %" PRId64 " bytes, as of commit %" PRId64 "\n", target,
                cn_json_int(answer, "files"), cn_json_int(answer, "bytes"),
@@ -68,7 +73,8 @@ const struct cn_command cn_cmd_backup = {
     .summary = "copy a data directory",
     .text =
         "Copies a data directory to the new or empty folder DIR, as of one moment, also while a\n"
-        "server uses it.",
+        "server uses it. Of a node of a cluster: the whole cluster, each object as of one moment;\n"
+        "`cairn restore` makes a server or another cluster of it.",
     .rest_max = 1,
     .options = flags,
     .option_count = CN_ARRAY_COUNT(flags),

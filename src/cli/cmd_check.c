@@ -15,7 +15,9 @@
 #include "deploy/tokens.h"
 #include "object/secret.h"
 #include "server/adminconf.h"
+#include "server/backup_manifest.h"
 #include "server/classes.h"
+#include "server/cluster_restore.h"
 #include "server/offline.h"
 #include "store/check.h"
 
@@ -81,8 +83,9 @@ static int run(const struct cn_args *args)
         fprintf(stderr, "cairn: cannot open %s: %s\n", path, strerror(errno));
         return 3;
     }
-    int rc = cn_check(disk, &report, &err);
-    if (rc == 0)
+    bool backup = cn_manifest_is_there(disk); /* of a cluster */
+    int rc = backup ? cn_restore_check(disk, &report, &err) : cn_check(disk, &report, &err);
+    if (rc == 0 && !backup)
         check_others(disk, path, &report);
     cn_disk_system_free(disk);
     if (rc < 0) {
@@ -113,8 +116,8 @@ const struct cn_command cn_cmd_check = {
     .summary = "verify a data directory",
     .text =
         "Reads every log record, database, archive and blob of a data directory that no server "
-        "uses\n"
-        "and says what is wrong. Changes nothing. Exit code 0: clean, 1: damaged, 3: cannot check.",
+        "uses,\n"
+        "or of a backup, and says what is wrong. Changes nothing. Exit code 0: clean, 1: damaged, 3: cannot check.",
     .rest_max = 1,
     .options = flags,
     .option_count = CN_ARRAY_COUNT(flags),

@@ -447,6 +447,26 @@ static int answer_known(struct cn_bodies *bodies, const struct job *job, struct 
     return rc;
 }
 
+/* Z8 */
+static int answer_store(struct cn_bodies *bodies, const struct job *job,
+                        struct cn_frame_body *answer, struct cn_buf *out, struct cn_err *err)
+{
+    const struct cn_bodies_hands *hands = &bodies->config.hands;
+    struct cn_haul_ask ask = {.disk = job->disk,
+                              .shard = job->ask.shard,
+                              .offset = job->ask.offset,
+                              .size = (size_t)job->ask.size};
+    struct cn_haul_piece piece = {0};
+    memcpy(ask.id, job->ask.id, sizeof(ask.id));
+    int rc = hands->store ? hands->store(hands->data, &ask, &piece, err) : CN_EUNSUPPORTED;
+    answer->offset = piece.epoch;
+    answer->size = piece.ended;
+    if (rc == 0)
+        cn_buf_append(out, piece.bytes.data, piece.bytes.size);
+    cn_buf_fini(&piece.bytes);
+    return rc;
+}
+
 static void do_drop(struct cn_bodies *bodies, const struct job *job)
 {
     const struct cn_blob_id *ids = (const struct cn_blob_id *)job->bytes.data;
@@ -485,6 +505,9 @@ static void do_job(struct cn_bodies *bodies, const struct job *job)
     case CN_BODY_CATCH_UP:
         rc = cn_bodies_catch_up(bodies, job->ask.shard, job->disk, &err);
         break;
+    case CN_BODY_STORE:
+        rc = answer_store(bodies, job, &answer, &out, &err);
+        break;
     default:
         do_drop(bodies, job);
         return;
@@ -500,6 +523,8 @@ static enum cn_bodies_work work_of(enum cn_frame_body_op op)
 {
     if (op == CN_BODY_TAKE || op == CN_BODY_CATCH_UP)
         return CN_WORK_TAKE;
+    if (op == CN_BODY_STORE)
+        return CN_WORK_STORE;
     return op == CN_BODY_KNOWN ? CN_WORK_ASK : CN_WORK_SERVE;
 }
 
@@ -585,6 +610,12 @@ static void *taker_main(void *data)
 static void *asker_main(void *data)
 {
     worker(data, CN_WORK_ASK);
+    return NULL;
+}
+
+static void *storer_main(void *data)
+{
+    worker(data, CN_WORK_STORE);
     return NULL;
 }
 
@@ -799,6 +830,31 @@ int cn_bodies_known(struct cn_bodies *bodies, uint32_t shard, const struct cn_bl
     return rc;
 }
 
+/* --- for backups ------------------------------------------------------------------------------ */
+
+int cn_bodies_store(struct cn_bodies *bodies, uint64_t disk, const struct cn_haul_ask *want,
+                    struct cn_haul_piece *piece, struct cn_err *err)
+{
+    struct cn_frame_body ask = {
+        .op = CN_BODY_STORE, .shard = want->shard, .offset = want->offset, .size = want->size};
+    struct cn_bodies_call call;
+    memcpy(ask.id, want->id, sizeof(ask.id));
+    int rc = cn_bodies_ask(bodies, disk, &ask, &call, err);
+    if (rc == 0 && call.bytes.size > want->size)
+        rc = cn_err_set(err, CN_EPROTOCOL, "another node has sent a piece of the wrong size");
+    else if (rc == CN_ECLOSED)
+        rc = cn_err_set(err, rc, "it does not answer for the shard, or cannot be reached");
+    else if (rc < 0)
+        rc = cn_err_set(err, rc, "it fails with a copy of its store (%s)", cn_err_name(rc));
+    if (rc == 0) {
+        cn_buf_append(&piece->bytes, call.bytes.data, call.bytes.size);
+        piece->epoch = call.answer.offset;
+        piece->ended = call.answer.size != 0;
+    }
+    cn_bodies_call_fini(&call);
+    return rc;
+}
+
 /* --- its life --------------------------------------------------------------------------------- */
 
 static int count_found(void *data, const struct cn_blob_id *id)
@@ -845,6 +901,8 @@ int cn_bodies_new(const struct cn_bodies_config *config, struct cn_bodies **resu
         rc = start_thread(bodies, taker_main, err);
     if (rc == 0)
         rc = start_thread(bodies, asker_main, err);
+    if (rc == 0)
+        rc = start_thread(bodies, storer_main, err);
     if (rc == 0)
         rc = start_thread(bodies, cn_bodies_keeper, err);
     if (rc < 0) {

@@ -9,7 +9,7 @@
  * nodes there are.) The engine knows nothing of bodies. Its id says its shard and its index's
  * namespace.
  *
- * Everything is one of eight questions of a node to another (cluster/frame.h, enum
+ * Everything is one of nine questions of a node to another (cluster/frame.h, enum
  * cn_frame_body_op) on the link that there is anyway; bytes go in answers to READ, a piece for each
  * question, so whoever takes them sets the pace, and nobody holds more than a piece for a question.
  *
@@ -48,7 +48,11 @@
  * DIGESTS, HAS and DROP are done by threads that never wait for another node, TAKE and CATCH_UP by
  * others, KNOWN (which waits for a lane) by another: no ring of nodes can wait for itself.
  *
- * Threads:   three kinds of workers and a keeper. frame() and link() are called by the host's
+ * Z8  The ninth, STORE, is for backups: pieces of the shard's own store (cluster/haul.h). It has a
+ * thread of its own, since it waits for the disk for longer than others may. A node of a version
+ * that does not know it does not answer.
+ *
+ * Threads:   four kinds of workers and a keeper. frame() and link() are called by the host's
  * thread and do not block; functions of the blobs' peers by any that may wait. Ownership: new()
  * allocates and starts; stop() joins all threads; free() after that. */
 #ifndef CN_CLUSTER_BODIES_H
@@ -58,6 +62,7 @@
 
 #include "cluster/engine.h"
 #include "cluster/frame.h"
+#include "cluster/haul.h"
 #include "cluster/host.h"
 #include "store/blob.h"
 
@@ -67,7 +72,7 @@
 
 struct cn_bodies;
 
-/* Called from any thread. Only `known` may wait. */
+/* Called from any thread. Only `known` and `store` may wait. */
 struct cn_bodies_hands {
     void *data;
     /* To a node. False: there is no link. */
@@ -82,6 +87,9 @@ struct cn_bodies_hands {
     /* Z6: of a shard that is owned here under this epoch, these replicas have everything. */
     void (*whole)(void *data, uint32_t shard, uint64_t epoch, const uint64_t *disks,
                   unsigned count);
+    /* Z8: cn_haul_next(). NULL: nothing is given. */
+    int (*store)(void *data, const struct cn_haul_ask *ask, struct cn_haul_piece *piece,
+                 struct cn_err *err);
 };
 
 /* Zero in a number means the default in brackets. */
@@ -103,6 +111,14 @@ void cn_bodies_free(struct cn_bodies *bodies); /* NULL is fine */
 
 /* For cn_blobs_among(). */
 const struct cn_blob_peers *cn_bodies_peers(struct cn_bodies *bodies);
+
+/* For backups, where waiting is allowed. Z8: the next piece of a haul of another node. */
+int cn_bodies_store(struct cn_bodies *bodies, uint64_t disk, const struct cn_haul_ask *ask,
+                    struct cn_haul_piece *piece, struct cn_err *err);
+/* Ids of the shard that a disk, this or another, has behind `after`, rising; how many. */
+int64_t cn_bodies_list(struct cn_bodies *bodies, uint64_t disk, uint32_t shard,
+                       const struct cn_blob_id *after, struct cn_blob_id ids[CN_FRAME_IDS_MAX],
+                       struct cn_err *err);
 
 /* By the host. */
 void cn_bodies_frame(struct cn_bodies *bodies, uint64_t disk, const struct cn_frame *frame);

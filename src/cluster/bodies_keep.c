@@ -102,6 +102,16 @@ static int64_t ask_list(struct cn_bodies *bodies, uint64_t disk, uint32_t shard,
     return rc < 0 ? rc : (int64_t)count;
 }
 
+int64_t cn_bodies_list(struct cn_bodies *bodies, uint64_t disk, uint32_t shard,
+                       const struct cn_blob_id *after, struct cn_blob_id ids[CN_FRAME_IDS_MAX],
+                       struct cn_err *err)
+{
+    struct cn_blob_id last = *after;
+    return disk == bodies->config.disk
+               ? cn_blobs_list(bodies->config.blobs, shard, &last, ids, CN_FRAME_IDS_MAX, err)
+               : ask_list(bodies, disk, shard, &last, ids, err);
+}
+
 static int ask_has(struct cn_bodies *bodies, uint64_t disk, uint32_t shard,
                    const struct cn_blob_id *ids, size_t count, uint8_t *has, struct cn_err *err)
 {

@@ -17,7 +17,7 @@ enum {
 };
 
 /* Who does it: Z7. */
-enum cn_bodies_work { CN_WORK_SERVE, CN_WORK_TAKE, CN_WORK_ASK, CN_WORKS };
+enum cn_bodies_work { CN_WORK_SERVE, CN_WORK_TAKE, CN_WORK_ASK, CN_WORK_STORE, CN_WORKS };
 
 struct cn_bodies_digest {
     uint64_t count;
@@ -59,7 +59,7 @@ struct cn_bodies {
     struct cn_bodies_config config;
     struct cn_blob_peers peers;
     struct cn_bodies_shard *shards;
-    pthread_t threads[CN_BODIES_SERVERS + CN_BODIES_TAKERS + 2];
+    pthread_t threads[CN_BODIES_SERVERS + CN_BODIES_TAKERS + 3];
     unsigned thread_count;
     /* Of the keeper: something could not be done in this round; since when that is so. */
     bool failed;

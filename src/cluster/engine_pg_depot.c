@@ -23,6 +23,9 @@
  *     for the same row, and only with what is current: so none is passed over.
  * D11 The table of classes that belongs to a state becomes current in the same transaction.
  * D12 Each function can be called again with the same words after a lost answer, and does no harm.
+ * D13 A restore puts its files before there is a state: while there is none nobody serves, and the
+ *     first node that does makes one, which ends the restore. Everything else of a backup becomes
+ *     the cluster's in one transaction, restore(), which a cluster that was ever used refuses.
  *
  * `version` rises with each state, `serial` is the version of the last one with which something
  * else is served: only then nodes load again. */
@@ -90,7 +93,8 @@ const char cn_engine_pg_depot[] =
     "AS $$\n"
     "BEGIN\n"
     "  PERFORM 1 FROM cairn.depot WHERE holder = _who FOR SHARE;\n"
-    "  RETURN FOUND;\n"
+    /* D13 */
+    "  RETURN FOUND OR (_who = 'restore' AND NOT EXISTS (SELECT 1 FROM cairn.depot));\n"
     "END $$;\n"
 
     /* Files of versions. "lost", or "want" and the sums whose bytes are not there. */
@@ -251,6 +255,38 @@ const char cn_engine_pg_depot[] =
     "  SELECT concat_ws(' ', version, serial, CASE WHEN offered IS NULL THEN 0 ELSE change END,\n"
     "    coalesce((SELECT version FROM cairn.document WHERE name = 'tokens'), 0))\n"
     "    FROM cairn.depot $$;\n"
+    /* D13: what server/cluster_backup.h has read; the last LSNs and epochs by shard. `trim` is the
+     * LSN: no log has what is before it, so only the disk that has the stores may claim them.
+     * "done", "used": it is not empty, "shards": it has another number of them. */
+    "CREATE OR REPLACE FUNCTION cairn.restore(_state json, _disk bigint, _lsns bigint[],\n"
+    "  _epochs bigint[]) RETURNS text LANGUAGE plpgsql AS $$\n"
+    "BEGIN\n"
+    "  PERFORM pg_advisory_xact_lock(4847253);\n"
+    "  PERFORM 1 FROM cairn.cluster FOR UPDATE;\n"
+    "  IF cairn.used() THEN RETURN 'used'; END IF;\n"
+    "  IF (SELECT shards FROM cairn.cluster) <> cardinality(_lsns) THEN RETURN 'shards'; END IF;\n"
+    "  UPDATE cairn.cluster SET secret = _state ->> 'secret';\n"
+    "  INSERT INTO cairn.namespace(id, name) SELECT (x ->> 0)::int, x ->> 1\n"
+    "    FROM json_array_elements(_state -> 'namespaces') x;\n"
+    "  INSERT INTO cairn.document(name, version, body) SELECT x ->> 0, (x ->> 1)::bigint, x ->> 2\n"
+    "    FROM json_array_elements(_state -> 'documents') x;\n"
+    "  IF json_typeof(_state -> 'depot') = 'object' THEN\n"
+    "    INSERT INTO cairn.depot(version, serial, state) VALUES (\n"
+    "      (_state -> 'depot' ->> 'version')::bigint, (_state -> 'depot' ->> 'serial')::bigint,\n"
+    "      _state -> 'depot' ->> 'state');\n"
+    "  END IF;\n"
+    "  UPDATE cairn.shard s SET epoch = u.epoch + 1, trim = u.lsn, disks = ARRAY[_disk],\n"
+    "    checkpoints = ARRAY[u.lsn] FROM unnest(_lsns, _epochs) WITH ORDINALITY AS u(lsn, epoch, n)\n"
+    "    WHERE s.id = u.n - 1 AND u.lsn > 0;\n"
+    "  PERFORM cairn.changed();\n"
+    "  RETURN 'done';\n"
+    "END $$;\n"
+    "CREATE OR REPLACE FUNCTION cairn.used() RETURNS boolean LANGUAGE sql AS $$\n"
+    "  SELECT EXISTS (SELECT 1 FROM cairn.disk) OR EXISTS (SELECT 1 FROM cairn.session)\n"
+    "    OR EXISTS (SELECT 1 FROM cairn.namespace) OR EXISTS (SELECT 1 FROM cairn.document)\n"
+    "    OR EXISTS (SELECT 1 FROM cairn.depot)\n"
+    "    OR EXISTS (SELECT 1 FROM cairn.shard WHERE epoch > 0 OR trim > 0) $$;\n"
+
     "CREATE OR REPLACE FUNCTION cairn.depot_tokens(_known bigint, _body text) RETURNS text\n"
     "LANGUAGE plpgsql AS $$\n"
     "DECLARE _version text;\n"

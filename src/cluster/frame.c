@@ -158,6 +158,7 @@ static bool is_question(const struct cn_frame_body *body)
     case CN_BODY_TAKE:
         return !body->byte_count || body->byte_count == body->size;
     case CN_BODY_READ:
+    case CN_BODY_STORE:
         return !body->byte_count && body->size <= CN_FRAME_BODY_PIECE_MAX;
     case CN_BODY_HAS:
     case CN_BODY_KNOWN:
@@ -179,6 +180,7 @@ static bool is_answer(const struct cn_frame_body *body)
     case CN_BODY_KNOWN:
         return body->byte_count <= CN_FRAME_IDS_MAX;
     case CN_BODY_READ:
+    case CN_BODY_STORE:
         return true;
     default:
         return !body->byte_count;

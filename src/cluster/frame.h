@@ -107,6 +107,9 @@ enum cn_frame_body_op {
     CN_BODY_KNOWN,   /* the owner of the shard: which of these ids may be named, now or later */
     CN_BODY_CATCH_UP, /* have all of the shard that the sender has */
     CN_BODY_DROP,     /* these ids are nobody's any more. Not answered */
+    CN_BODY_STORE,    /* `size` bytes, from `offset` on, of a copy of the shard's store, which `id`
+                         names (cluster/haul.h). Answered with them, the epoch (in `offset`), and in
+                         `size` whether that was all */
     CN_BODY_OPS
 };
 

@@ -258,10 +258,19 @@ int cn_depot_read_key(struct cn_disk *disk, uint8_t key[KEY_SIZE], struct cn_err
     return rc;
 }
 
+static int write_key(struct cn_disk *disk, const uint8_t key[KEY_SIZE], struct cn_err *err)
+{
+    uint8_t file[KEY_FILE_SIZE];
+    memcpy(file, key, KEY_SIZE);
+    put_key_sum(file + KEY_SIZE, file);
+    int rc = cn_disk_replace(disk, KEY, file, sizeof(file)); /* mode 0600, as all here */
+    OPENSSL_cleanse(file, sizeof(file));
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot write " KEY) : 0;
+}
+
 /* D4: the key, made at the first start, after which a state is there. */
 static int load_key(struct cn_depot *depot, struct cn_err *err)
 {
-    uint8_t file[KEY_FILE_SIZE];
     struct cn_disk_file *state;
     if (depot->common) {
         memcpy(depot->key, depot->common->key, KEY_SIZE);
@@ -277,26 +286,38 @@ static int load_key(struct cn_depot *depot, struct cn_err *err)
                      "start again, or set them anew");
     }
     cn_rand_secure(depot->key, KEY_SIZE);
-    memcpy(file, depot->key, KEY_SIZE);
-    put_key_sum(file + KEY_SIZE, file);
-    rc = cn_disk_replace(depot->disk, KEY, file, sizeof(file)); /* mode 0600, as all here */
-    OPENSSL_cleanse(file, sizeof(file));
-    return rc < 0 ? cn_err_errno(err, -rc, "cannot write " KEY) : 0;
+    return write_key(depot->disk, depot->key, err);
 }
 
-static int write_state(struct cn_depot *depot, const struct cn_depot_state *state,
-                       struct cn_err *err)
+static int write_state_to(struct cn_disk *disk, const struct cn_depot_state *state,
+                          struct cn_err *err)
 {
     struct cn_buf json = {0};
     cn_depot_state_write(state, &json);
     cn_sealed_put(&json);
     int rc = json.size > CN_DEPOT_STATE_SIZE_MAX
                  ? cn_err_set(err, CN_ELIMIT, "there are too many workers, versions or names")
-                 : cn_disk_replace(depot->disk, STATE, json.data, json.size);
+                 : cn_disk_replace(disk, STATE, json.data, json.size);
     if (rc < 0 && rc != CN_ELIMIT)
         cn_err_errno(err, -rc, "cannot write " STATE);
     cn_buf_fini(&json);
     return rc;
+}
+
+static int write_state(struct cn_depot *depot, const struct cn_depot_state *state,
+                       struct cn_err *err)
+{
+    return write_state_to(depot->disk, state, err);
+}
+
+int cn_depot_restore(struct cn_disk *disk, const struct cn_depot_state *state,
+                     const uint8_t key[CN_DEPOT_KEY_SIZE], struct cn_err *err)
+{
+    int rc = cn_disk_mkdirs(disk, "deployed");
+    if (rc < 0)
+        return cn_err_errno(err, -rc, "cannot make the folder deployed");
+    rc = write_key(disk, key, err);
+    return rc < 0 ? rc : write_state_to(disk, state, err);
 }
 
 int cn_depot_read_state(struct cn_disk *disk, struct cn_depot_state **out, struct cn_err *err)

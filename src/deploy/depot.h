@@ -235,6 +235,10 @@ int cn_depot_open(struct cn_disk *disk, const char *root, const char *domain,
 void cn_depot_close(struct cn_depot *depot); /* NULL is fine */
 struct cn_disk *cn_depot_disk(const struct cn_depot *depot);
 
+/* The files of a depot that nobody has opened yet: a data directory that is being restored. */
+int cn_depot_restore(struct cn_disk *disk, const struct cn_depot_state *state,
+                     const uint8_t key[CN_DEPOT_KEY_SIZE], struct cn_err *err);
+
 /* The state as it is; a reference of the caller's. */
 struct cn_depot_state *cn_depot_take(struct cn_depot *depot);
 /* What the next deployment is made of: the state that is being changed to, or the current one. */

@@ -69,3 +69,9 @@ int cn_secret_check(struct cn_disk *disk, struct cn_err *err)
     int rc = secret_read(disk, secret, &old, err);
     return rc < 0 ? rc : 0;
 }
+
+int cn_secret_keep(struct cn_disk *disk, const uint8_t secret[CN_SIPHASH_KEY_SIZE],
+                   struct cn_err *err)
+{
+    return secret_write(disk, secret, err);
+}

@@ -15,6 +15,9 @@
 /* Reads it, or makes it and returns when it is durable. CN_ECORRUPT if it does not match its
  * checksum; one without gets it. */
 int cn_secret_load(struct cn_disk *disk, uint8_t secret[CN_SIPHASH_KEY_SIZE], struct cn_err *err);
+/* Makes it this one: of a data directory that is being restored. */
+int cn_secret_keep(struct cn_disk *disk, const uint8_t secret[CN_SIPHASH_KEY_SIZE],
+                   struct cn_err *err);
 /* Only looks. One that is not there is fine. */
 int cn_secret_check(struct cn_disk *disk, struct cn_err *err);
 

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -24,6 +25,7 @@
 #include "cluster/bodies.h"
 #include "cluster/book.h"
 #include "cluster/disk.h"
+#include "cluster/haul.h"
 #include "cluster/host.h"
 #include "cluster/link.h"
 #include "object/call.h"
@@ -97,6 +99,8 @@ struct cn_cluster {
     struct cn_host_beside beside;
     struct cn_blobs *blobs;   /* of this disk */
     struct cn_bodies *bodies; /* NULL until it has joined */
+    struct cn_hauls *hauls;   /* of shards that are served here */
+    atomic_bool backing_up;
     struct cn_node *_Atomic objects;
     struct cn_ledger ledger;
     uint64_t ledger_version;    /* of the deploying thread */
@@ -191,9 +195,10 @@ static void front_stop(void *data, uint32_t shard, uint64_t ticket)
     if (serves)
         spot->state = STOPPING;
     unlock(cluster);
-    if (serves)
+    if (serves) {
         cn_shards_stop(cluster->shards, shard, on_stopped, spot);
-    else if (forced) /* nothing runs in it */
+        cn_hauls_cut(cluster->hauls, shard); /* after it: no other can begin any more */
+    } else if (forced) /* nothing runs in it */
         cn_host_stopped(cluster->host, shard, ticket);
 }
 
@@ -242,6 +247,7 @@ static void front_close(void *data, uint32_t shard)
         cn_host_shut(cluster->host, shard);
     else if (!busy)
         cn_shards_close(cluster->shards, shard, on_closed, spot);
+    cn_hauls_cut(cluster->hauls, shard);
 }
 
 static void front_wake(void *data)
@@ -279,6 +285,7 @@ static void force(struct cn_cluster *cluster, unsigned shard, bool late)
                 "is moved to another node",
                 shard, stop_ms(cluster) / 1000);
     cn_shards_close(cluster->shards, shard, on_forced, &cluster->spots[shard]);
+    cn_hauls_cut(cluster->hauls, shard);
 }
 
 /* One that cannot be opened again stays closed, and the node ends. */
@@ -522,16 +529,21 @@ static void ledger_served(void *data)
     unlock(cluster);
 }
 
-void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE])
+void cn_cluster_secret_of(const uint8_t whole[CN_CLUSTER_SECRET_SIZE],
+                          uint8_t secret[CN_SIPHASH_KEY_SIZE])
 {
     static const char purpose[] = "ids of objects";
     _Static_assert(CN_ENGINE_PG_SECRET_SIZE == 2 * CN_SIPHASH_KEY_SIZE, "two keys");
     for (unsigned i = 0; i < 2; i++) {
         uint8_t half[CN_SIPHASH_SIZE];
-        cn_siphash(cluster->info.secret + i * CN_SIPHASH_KEY_SIZE, purpose, sizeof(purpose) - 1,
-                   half);
+        cn_siphash(whole + i * CN_SIPHASH_KEY_SIZE, purpose, sizeof(purpose) - 1, half);
         memcpy(secret + i * CN_SIPHASH_KEY_SIZE / 2, half, CN_SIPHASH_KEY_SIZE / 2);
     }
+}
+
+void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE])
+{
+    cn_cluster_secret_of(cluster->info.secret, secret);
 }
 
 void cn_cluster_whole_secret(const struct cn_cluster *cluster,
@@ -779,6 +791,64 @@ static void beside_link(void *data, uint64_t disk, bool up)
         cn_bodies_link(bodies, disk, up);
 }
 
+/* --- backups: the stores of shards that are served here (cluster/haul.h) ---------------------- */
+
+static void *haul_hold(void *data, uint32_t shard, uint64_t *epoch)
+{
+    struct cn_cluster *cluster = data;
+    struct cn_host_view view;
+    if (!cn_host_may_leave(cluster->host, shard) || !cn_host_view(cluster->host, shard, &view) ||
+        view.owner != cluster->disk.id)
+        return NULL;
+    *epoch = view.epoch;
+    return cn_shards_hold_index(cluster->shards, shard);
+}
+
+static void haul_release(void *data, void *hold)
+{
+    (void)data;
+    cn_shard_release(hold);
+}
+
+static int haul_copy(void *data, uint32_t shard,
+                     int (*write)(void *to, const void *bytes, size_t size), void *to,
+                     struct cn_err *err)
+{
+    const struct cn_host_disk *hands = &((struct cn_cluster *)data)->disk.hands;
+    return hands->copy_out(hands->data, shard, write, to, err);
+}
+
+static int bodies_store(void *data, const struct cn_haul_ask *ask, struct cn_haul_piece *piece,
+                        struct cn_err *err)
+{
+    return cn_haul_next(((struct cn_cluster *)data)->hauls, ask, piece, err);
+}
+
+struct cn_hauls *cn_cluster_hauls(struct cn_cluster *cluster)
+{
+    return cluster->hauls;
+}
+
+struct cn_bodies *cn_cluster_body_keeper(struct cn_cluster *cluster)
+{
+    return cluster->bodies;
+}
+
+const struct cn_engine_pg_info *cn_cluster_info(const struct cn_cluster *cluster)
+{
+    return &cluster->info;
+}
+
+bool cn_cluster_backup_begin(struct cn_cluster *cluster)
+{
+    return !atomic_exchange(&cluster->backing_up, true);
+}
+
+void cn_cluster_backup_end(struct cn_cluster *cluster)
+{
+    atomic_store(&cluster->backing_up, false);
+}
+
 static int open_bodies(struct cn_cluster *cluster, const struct cn_engine_pg_info *info,
                        struct cn_err *err)
 {
@@ -787,7 +857,8 @@ static int open_bodies(struct cn_cluster *cluster, const struct cn_engine_pg_inf
         .disk = cluster->disk.id,
         .shard_count = info->shard_count,
         .replicas = info->replicas,
-        .hands = {cluster, bodies_send, bodies_view, bodies_linked, bodies_known, bodies_whole}};
+        .hands = {cluster, bodies_send, bodies_view, bodies_linked, bodies_known, bodies_whole,
+                  bodies_store}};
     return cn_bodies_new(&config, &cluster->bodies, err);
 }
 
@@ -820,6 +891,8 @@ static int host_joined(void *data, struct cn_host *host, const struct cn_engine_
     cluster->info = *info;
     cluster->book.cluster = cluster->info.cluster;
     cluster->shards = cn_shards_new(&options);
+    cluster->hauls = cn_hauls_new(
+        &(struct cn_hauls_hands){cluster, haul_hold, haul_release, haul_copy});
     int rc = open_remote(cluster, err);
     if (rc == 0)
         rc = open_bodies(cluster, info, err);
@@ -1093,6 +1166,8 @@ void cn_cluster_leave(struct cn_cluster *cluster)
         return;
     if (cluster->bodies)
         cn_bodies_stop(cluster->bodies);
+    if (cluster->hauls)
+        cn_hauls_stop(cluster->hauls);
     cn_host_leave(cluster->host, true);
     int64_t until = cn_host_clock_ms() + LEAVE_MS;
     lock(cluster);
@@ -1124,6 +1199,7 @@ void cn_cluster_free(struct cn_cluster *cluster)
     if (cluster->host)
         cn_host_free(cluster->host);
     cn_bodies_free(cluster->bodies);
+    cn_hauls_free(cluster->hauls);
     cn_blobs_close(cluster->blobs);
     cn_remote_free(cluster->remote);
     if (cluster->disk.replicas)

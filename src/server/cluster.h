@@ -124,6 +124,9 @@ void cn_cluster_bodies(struct cn_cluster *cluster, struct cn_bodies_stats *stats
 void cn_cluster_serve(struct cn_cluster *cluster, struct cn_node *node);
 void cn_cluster_secret(const struct cn_cluster *cluster, uint8_t secret[CN_SIPHASH_KEY_SIZE]);
 #define CN_CLUSTER_SECRET_SIZE 32
+/* The first, of the whole. */
+void cn_cluster_secret_of(const uint8_t whole[CN_CLUSTER_SECRET_SIZE],
+                          uint8_t secret[CN_SIPHASH_KEY_SIZE]);
 /* The secret that all nodes have, whole: for keys that are made of it. */
 void cn_cluster_whole_secret(const struct cn_cluster *cluster,
                              uint8_t secret[CN_CLUSTER_SECRET_SIZE]);
@@ -150,6 +153,16 @@ const struct cn_lane_remote *cn_cluster_remote(struct cn_cluster *cluster);
 void cn_cluster_mark(const struct cn_cluster *cluster, uint64_t *disk, uint64_t *life);
 /* Whether it has failed; then *err says why. */
 bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err);
+
+/* For backups (server/cluster_backup.h): what they are made of, and that there is one at a time. */
+struct cn_bodies;
+struct cn_engine_pg_info;
+struct cn_hauls;
+struct cn_hauls *cn_cluster_hauls(struct cn_cluster *cluster);
+struct cn_bodies *cn_cluster_body_keeper(struct cn_cluster *cluster);
+const struct cn_engine_pg_info *cn_cluster_info(const struct cn_cluster *cluster);
+bool cn_cluster_backup_begin(struct cn_cluster *cluster);
+void cn_cluster_backup_end(struct cn_cluster *cluster);
 
 /* How services ask other nodes (service/others.h). */
 const struct cn_others *cn_cluster_others(struct cn_cluster *cluster);

@@ -13,6 +13,7 @@
 #include "object/node.h"
 #include "object/secret.h"
 #include "remote/remote.h"
+#include "server/backup_manifest.h"
 #include "server/cluster.h"
 #include "service/kv/kvcache.h"
 #include "service/pool.h"
@@ -48,6 +49,14 @@ static void on_shard_closed(void *data, unsigned index)
 
 int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err)
 {
+    if (cn_manifest_is_there(disk))
+        return cn_err_set(err, CN_EINVALID,
+                          "this is a backup of a cluster, and no data directory: cairn restore "
+                          "makes one of it");
+    if (cn_disk_has(disk, CN_DATA_RESTORING))
+        return cn_err_set(err, CN_EINVALID,
+                          "a restore into this directory was interrupted, or is under way: empty "
+                          "it and restore again");
     if (cluster && cn_disk_has(disk, "FORMAT"))
         return cn_err_set(err, CN_EINVALID,
                           "this is the data directory of a single server, which cannot become a "

@@ -51,7 +51,10 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
 /* Makes the directory of a project that was never served; one that exists stays as it is, that of a
  * node too: its server may answer. */
 int cn_data_make(const char *path, struct cn_err *err);
-/* N1: whether the directory is of that kind, or of none yet. CN_EINVALID, with a sentence. */
+/* There while a directory is being restored (server/cluster_restore.h): nobody opens it. */
+#define CN_DATA_RESTORING "RESTORING"
+/* N1: whether the directory is of that kind, or of none yet; and no backup of a cluster, nor half
+ * restored. CN_EINVALID, with a sentence. */
 int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err);
 void cn_data_close(struct cn_data *data); /* one that was not opened is fine */
 

@@ -775,15 +775,20 @@ int cn_fleet_share_tokens(struct cn_fleet *fleet, struct cn_tokens *tokens, stru
 
 /* The key that secrets are encrypted with: every node can make it, and nobody without the engine.
  */
-static void make_key(struct cn_fleet *fleet)
+void cn_fleet_key(const uint8_t *secret, uint8_t *key)
 {
     static const char purpose[] = "secrets of workers";
-    uint8_t secret[CN_CLUSTER_SECRET_SIZE];
     unsigned size = 0;
-    cn_cluster_whole_secret(fleet->cluster, secret);
-    const uint8_t *made = HMAC(EVP_sha256(), secret, sizeof(secret), (const uint8_t *)purpose,
-                               sizeof(purpose) - 1, fleet->common.key, &size);
+    const uint8_t *made = HMAC(EVP_sha256(), secret, CN_CLUSTER_SECRET_SIZE,
+                               (const uint8_t *)purpose, sizeof(purpose) - 1, key, &size);
     CN_ASSERT(made && size == CN_DEPOT_KEY_SIZE);
+}
+
+static void make_key(struct cn_fleet *fleet)
+{
+    uint8_t secret[CN_CLUSTER_SECRET_SIZE];
+    cn_cluster_whole_secret(fleet->cluster, secret);
+    cn_fleet_key(secret, fleet->common.key);
     OPENSSL_cleanse(secret, sizeof(secret));
 }
 

@@ -36,6 +36,7 @@
 #ifndef CN_SERVER_FLEET_H
 #define CN_SERVER_FLEET_H
 #include <stdbool.h>
+#include <stdint.h>
 
 struct cn_cluster;
 struct cn_depot;
@@ -63,6 +64,9 @@ int cn_fleet_start(struct cn_fleet *fleet, int (*deploy)(void *data, struct cn_e
 void cn_fleet_stop(struct cn_fleet *fleet);
 /* W4: on the first lane, before what was made of the state serves. CN_EABORTED: load again. */
 int cn_fleet_serves(struct cn_fleet *fleet, const struct cn_depot_state *state, struct cn_err *err);
+/* The key that secrets of workers are encrypted with, made of the cluster's secret
+ * (CN_CLUSTER_SECRET_SIZE bytes; CN_DEPOT_KEY_SIZE). */
+void cn_fleet_key(const uint8_t *secret, uint8_t *key);
 /* Before cn_fleet_serves() can be called. */
 void cn_fleet_set_depot(struct cn_fleet *fleet, struct cn_depot *depot);
 

@@ -26,6 +26,9 @@ int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, str
         goto close_dir;
     }
     cn_disk_close(format);
+    rc = cn_data_check(dir->real, false, err);
+    if (rc < 0)
+        goto close_dir;
     if (readonly)
         dir->overlay = cn_disk_overlay_new(dir->real);
     struct cn_disk *disk = readonly ? dir->overlay : dir->real;

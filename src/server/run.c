@@ -24,6 +24,7 @@
 #include "server/address.h"
 #include "server/adminconf.h"
 #include "server/cluster.h"
+#include "server/cluster_backup.h"
 #include "server/config.h"
 #include "server/data.h"
 #include "server/deploy.h"
@@ -388,6 +389,7 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
                                                   .more_data = &settings->v4};
     if (settings->data.cluster) {
         settings->admin.control.cluster = cn_cluster_overview;
+        settings->admin.control.backup = cn_cluster_backup;
         settings->admin.control.cluster_data = settings->data.cluster;
         settings->admin.control.relay = cn_cluster_relay(settings->data.cluster);
         cn_taps_set_node(&settings->taps, settings->admin.control.relay->name);

@@ -404,6 +404,52 @@ int cn_store_delete(struct cn_store *store, const struct cn_object_key *key, uin
     return rc;
 }
 
+/* What of it is new. Its name is to be freed. */
+static struct cn_image_meta meta_of(struct cn_image *image, const struct cn_replace_meta *with)
+{
+    const struct cn_image_meta *present = cn_image_meta(image);
+    struct cn_image_meta meta = {0};
+    if (with && with->has_alarm && with->alarm_ms != present->alarm_ms) {
+        meta.has_alarm = true;
+        meta.alarm_ms = with->alarm_ms;
+    }
+    if (with && with->name && !present->name) {
+        meta.has_name = true;
+        meta.name = cn_strndup(with->name, with->name_size);
+        meta.name_size = with->name_size;
+    }
+    return meta;
+}
+
+/* Commits them as one restore; the pages are gone. */
+static int commit_pages(struct cn_image *image, struct cn_pagemap *pages, uint32_t pages_after,
+                        const struct cn_replace_meta *with, int rc, uint64_t *lsn,
+                        struct cn_err *err)
+{
+    struct cn_image_meta meta = meta_of(image, with);
+    struct cn_image_change change = {
+        .pages = pages,
+        .pages_after = pages_after,
+        .flags = CN_COMMIT_RESTORE,
+        .meta = &meta,
+    };
+    if (rc == 0)
+        rc = cn_image_commit(image, &change, lsn, err);
+    uint32_t cursor = 0;
+    for (struct cn_page *left; (left = cn_pagemap_next(pages, &cursor));)
+        cn_image_page_free(left->bytes); /* only after a failure */
+    cn_pagemap_clear(pages);
+    cn_free(meta.name);
+    return rc;
+}
+
+static void add_page(struct cn_pagemap *pages, uint32_t no, const uint8_t page[CN_PAGE_SIZE])
+{
+    struct cn_page *entry = cn_pagemap_add(pages, no);
+    entry->bytes = cn_image_page_new();
+    memcpy(entry->bytes, page, CN_PAGE_SIZE);
+}
+
 int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, uint32_t page_count,
                      const struct cn_page_source *source, const struct cn_replace_meta *with,
                      uint64_t *lsn, struct cn_err *err)
@@ -412,17 +458,6 @@ int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, ui
     int rc = cn_image_open(&store->images, store->catalog, key, false, &image, err);
     if (rc < 0)
         return rc;
-    const struct cn_image_meta *present_meta = cn_image_meta(image);
-    struct cn_image_meta meta = {0};
-    if (with && with->has_alarm && with->alarm_ms != present_meta->alarm_ms) {
-        meta.has_alarm = true;
-        meta.alarm_ms = with->alarm_ms;
-    }
-    if (with && with->name && !present_meta->name) {
-        meta.has_name = true;
-        meta.name = cn_strndup(with->name, with->name_size);
-        meta.name_size = with->name_size;
-    }
     struct cn_pagemap pages = {0};
     uint8_t page[CN_PAGE_SIZE], present[CN_PAGE_SIZE];
     for (uint32_t no = 1; no <= page_count && rc == 0; no++) {
@@ -430,26 +465,28 @@ int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, ui
         /* Only what differs: the rest would cost memory until the commit drops it. */
         if (rc == 0)
             rc = cn_image_read(image, no, 0, CN_PAGE_SIZE, present, err);
-        if (rc == 0 && (no > cn_image_page_count(image) || memcmp(page, present, CN_PAGE_SIZE))) {
-            struct cn_page *entry = cn_pagemap_add(&pages, no);
-            entry->bytes = cn_image_page_new();
-            memcpy(entry->bytes, page, CN_PAGE_SIZE);
-        }
+        if (rc == 0 && (no > cn_image_page_count(image) || memcmp(page, present, CN_PAGE_SIZE)))
+            add_page(&pages, no, page);
     }
-    struct cn_image_change change = {
-        .pages = &pages,
-        .pages_after = page_count,
-        .flags = CN_COMMIT_RESTORE,
-        .meta = &meta,
-    };
-    if (rc == 0)
-        rc = cn_image_commit(image, &change, lsn, err);
-    uint32_t cursor = 0;
-    for (struct cn_page *left; (left = cn_pagemap_next(&pages, &cursor));)
-        cn_image_page_free(left->bytes); /* only after a failure */
-    cn_pagemap_clear(&pages);
+    rc = commit_pages(image, &pages, page_count, with, rc, lsn, err);
     cn_image_close(image);
-    cn_free(meta.name);
+    return rc;
+}
+
+int cn_store_extend(struct cn_store *store, const struct cn_object_key *key, const uint8_t *bytes,
+                    uint32_t page_count, const struct cn_replace_meta *with, uint64_t *lsn,
+                    struct cn_err *err)
+{
+    struct cn_image *image;
+    int rc = cn_image_open(&store->images, store->catalog, key, false, &image, err);
+    if (rc < 0)
+        return rc;
+    struct cn_pagemap pages = {0};
+    uint32_t before = cn_image_page_count(image);
+    for (uint32_t i = 0; i < page_count; i++)
+        add_page(&pages, before + 1 + i, bytes + (size_t)i * CN_PAGE_SIZE);
+    rc = commit_pages(image, &pages, before + page_count, with, 0, lsn, err);
+    cn_image_close(image);
     return rc;
 }
 

@@ -156,6 +156,11 @@ struct cn_replace_meta {
 int cn_store_replace(struct cn_store *store, const struct cn_object_key *key, uint32_t page_count,
                      const struct cn_page_source *source, const struct cn_replace_meta *meta,
                      uint64_t *lsn, struct cn_err *err);
+/* Appends pages to the object's database, which may be new; of one that is too large for one
+ * commit, in parts: between them it is none that SQLite could read. */
+int cn_store_extend(struct cn_store *store, const struct cn_object_key *key, const uint8_t *pages,
+                    uint32_t page_count, const struct cn_replace_meta *meta, uint64_t *lsn,
+                    struct cn_err *err);
 /* The object's committed pages, one at a time: calls back for 1..page_count, all
  * as of *lsn (an LSN that covers them: wait for it before trusting them to be
  * durable). The object may be open; its commits wait meanwhile. */
