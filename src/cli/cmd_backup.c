@@ -48,7 +48,8 @@ static int run(const struct cn_args *args)
     if (rc < 0)
         fprintf(stderr, "cairn: %s\n", err.text);
     else if (cluster)
-        printf("%s: %" PRId64 " files, %" PRId64 " bytes, %" PRId64 " shards of the cluster %s: %s\n",
+        printf("%s: %" PRId64 " files, %" PRId64 " bytes, %" PRId64
+               " shards of the cluster %s: %s\n",
                target, cn_json_int(answer, "files"), cn_json_int(answer, "bytes"),
                cn_json_int(answer, "shards"), cluster, cn_json_text(answer, "consistency"));
     else

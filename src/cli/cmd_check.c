@@ -114,10 +114,10 @@ const struct cn_command cn_cmd_check = {
     .name = "check",
     .usage = "[DATA] [OPTIONS]",
     .summary = "verify a data directory",
-    .text =
-        "Reads every log record, database, archive and blob of a data directory that no server "
-        "uses,\n"
-        "or of a backup, and says what is wrong. Changes nothing. Exit code 0: clean, 1: damaged, 3: cannot check.",
+    .text = "Reads every log record, database, archive and blob of a data directory that no server "
+            "uses,\n"
+            "or of a backup, and says what is wrong. Changes nothing. Exit code 0: clean, 1: "
+            "damaged, 3: cannot check.",
     .rest_max = 1,
     .options = flags,
     .option_count = CN_ARRAY_COUNT(flags),

@@ -49,9 +49,8 @@ struct cn_hauls_hands {
     void *(*hold)(void *data, uint32_t shard, uint64_t *epoch);
     void (*release)(void *data, void *hold);
     /* Writes all of the store until `write` returns something negative. On the haul's thread. */
-    int (*copy)(void *data, uint32_t shard,
-                int (*write)(void *to, const void *bytes, size_t size), void *to,
-                struct cn_err *err);
+    int (*copy)(void *data, uint32_t shard, int (*write)(void *to, const void *bytes, size_t size),
+                void *to, struct cn_err *err);
 };
 
 struct cn_hauls *cn_hauls_new(const struct cn_hauls_hands *hands);

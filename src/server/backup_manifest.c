@@ -119,11 +119,8 @@ int cn_manifest_list(struct cn_disk *disk, struct cn_manifest *manifest, bool (*
                      void *data, struct cn_err *err)
 {
     struct cn_err own = {0};
-    struct listing listing = {.disk = disk,
-                              .manifest = manifest,
-                              .cancelled = cancelled,
-                              .data = data,
-                              .err = &own};
+    struct listing listing = {
+        .disk = disk, .manifest = manifest, .cancelled = cancelled, .data = data, .err = &own};
     manifest->file_count = manifest->bytes = 0;
     int rc =
         cn_disk_open(disk, CN_MANIFEST_FILES, CN_DISK_CREATE | CN_DISK_EXCLUSIVE, &listing.out);
@@ -278,9 +275,9 @@ int cn_manifest_read(struct cn_disk *disk, struct cn_manifest *manifest, struct 
     } else {
         cn_buf_reserve(&text, (size_t)size + 1);
         int64_t got = cn_disk_read(file, text.data, (size_t)size, 0);
-        rc = got == size ? cn_manifest_parse((const char *)text.data, (size_t)size, manifest, err)
-                         : cn_err_errno(err, got < 0 ? (int)-got : EIO,
-                                        "cannot read " CN_MANIFEST_FILE);
+        rc = got == size
+                 ? cn_manifest_parse((const char *)text.data, (size_t)size, manifest, err)
+                 : cn_err_errno(err, got < 0 ? (int)-got : EIO, "cannot read " CN_MANIFEST_FILE);
     }
     cn_disk_close(file);
     cn_buf_fini(&text);
@@ -352,8 +349,8 @@ static int give_lines(struct cn_buf *text, const struct cn_manifest *manifest, u
 {
     size_t at = 0;
     int rc = 0;
-    for (uint8_t *end; rc == 0 && at < text->size &&
-                       (end = memchr(text->data + at, '\n', text->size - at));) {
+    for (uint8_t *end;
+         rc == 0 && at < text->size && (end = memchr(text->data + at, '\n', text->size - at));) {
         struct cn_manifest_entry entry;
         char *line = (char *)text->data + at;
         bool whole = memchr(line, 0, (size_t)((char *)end - line)) == NULL;

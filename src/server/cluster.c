@@ -198,7 +198,7 @@ static void front_stop(void *data, uint32_t shard, uint64_t ticket)
     if (serves) {
         cn_shards_stop(cluster->shards, shard, on_stopped, spot);
         cn_hauls_cut(cluster->hauls, shard); /* after it: no other can begin any more */
-    } else if (forced) /* nothing runs in it */
+    } else if (forced)                       /* nothing runs in it */
         cn_host_stopped(cluster->host, shard, ticket);
 }
 
@@ -852,13 +852,12 @@ void cn_cluster_backup_end(struct cn_cluster *cluster)
 static int open_bodies(struct cn_cluster *cluster, const struct cn_engine_pg_info *info,
                        struct cn_err *err)
 {
-    struct cn_bodies_config config = {
-        .blobs = cluster->blobs,
-        .disk = cluster->disk.id,
-        .shard_count = info->shard_count,
-        .replicas = info->replicas,
-        .hands = {cluster, bodies_send, bodies_view, bodies_linked, bodies_known, bodies_whole,
-                  bodies_store}};
+    struct cn_bodies_config config = {.blobs = cluster->blobs,
+                                      .disk = cluster->disk.id,
+                                      .shard_count = info->shard_count,
+                                      .replicas = info->replicas,
+                                      .hands = {cluster, bodies_send, bodies_view, bodies_linked,
+                                                bodies_known, bodies_whole, bodies_store}};
     return cn_bodies_new(&config, &cluster->bodies, err);
 }
 
@@ -891,8 +890,8 @@ static int host_joined(void *data, struct cn_host *host, const struct cn_engine_
     cluster->info = *info;
     cluster->book.cluster = cluster->info.cluster;
     cluster->shards = cn_shards_new(&options);
-    cluster->hauls = cn_hauls_new(
-        &(struct cn_hauls_hands){cluster, haul_hold, haul_release, haul_copy});
+    cluster->hauls =
+        cn_hauls_new(&(struct cn_hauls_hands){cluster, haul_hold, haul_release, haul_copy});
     int rc = open_remote(cluster, err);
     if (rc == 0)
         rc = open_bodies(cluster, info, err);

@@ -197,9 +197,8 @@ static int taken(struct backup *backup, int rc)
 static int take_stream(struct backup *backup, uint32_t shard, uint64_t owner,
                        struct cn_replica_copy *copy, uint64_t *epoch)
 {
-    struct cn_haul_ask ask = {.disk = cn_cluster_disk_id(backup->cluster),
-                              .shard = shard,
-                              .size = CN_HAUL_PIECE_MAX};
+    struct cn_haul_ask ask = {
+        .disk = cn_cluster_disk_id(backup->cluster), .shard = shard, .size = CN_HAUL_PIECE_MAX};
     struct cn_haul_piece piece = {0};
     int rc = 0;
     cn_rand_secure(ask.id, sizeof(ask.id));
@@ -429,8 +428,8 @@ static int make(struct backup *backup)
     if (rc == 0)
         rc = take_engine(backup);
     if (rc == 0)
-        rc = cn_manifest_list(backup->to, manifest, backup->report->cancelled,
-                              backup->report->data, backup->err);
+        rc = cn_manifest_list(backup->to, manifest, backup->report->cancelled, backup->report->data,
+                              backup->err);
     manifest->ended_ms = cn_clock_wall_ms(clock);
     return rc < 0 ? rc : cn_manifest_write(backup->to, manifest, backup->err);
 }

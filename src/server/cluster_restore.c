@@ -44,7 +44,8 @@ enum { CHUNK_PAGES = 2048, OVERLOAD_TRIES = 100 };
 #define TOKENS_FILE "tokens.json"
 #define USED                                                                                    \
     "this cluster is not empty: a backup is restored into one that no node has ever been part " \
-    "of; give it a database of its own, or DROP SCHEMA cairn CASCADE if nobody needs what is there"
+    "of; give it a database of its own, or DROP SCHEMA cairn CASCADE if nobody needs what is "  \
+    "there"
 
 struct restoring {
     struct cn_restore *asked;
@@ -215,8 +216,7 @@ static int restore_object(void *data, const struct cn_catalog_entry *entry,
                           const char *namespace_name, struct cn_err *err)
 {
     struct shard_run *shard = data;
-    struct pouring pouring = {
-        .run = shard->run, .entry = entry, .pages = shard->pages, .err = err};
+    struct pouring pouring = {.run = shard->run, .entry = entry, .pages = shard->pages, .err = err};
     uint32_t page_count;
     uint64_t lsn;
     int rc = 0;
@@ -449,8 +449,7 @@ static int commit_cluster(struct restoring *run, const struct cn_book *book, uin
     if (rc == CN_ETIMEOUT)
         cn_err_context(run->err, "it is not known whether the cluster has the backup");
     if (rc >= 0)
-        rc = strcmp(cn_buf_text(&told), "done") == 0 ? 0
-                                                      : cn_err_set(run->err, CN_EEXISTS, USED);
+        rc = strcmp(cn_buf_text(&told), "done") == 0 ? 0 : cn_err_set(run->err, CN_EEXISTS, USED);
     cn_buf_fini(&lsns);
     cn_buf_fini(&epochs);
     cn_buf_fini(&told);
@@ -508,8 +507,8 @@ int cn_restore(struct cn_restore *restore, struct cn_err *err)
 {
     struct restoring run = {.asked = restore, .manifest = CN_NEW(struct cn_manifest), .err = err};
     run.from = cn_disk_system_new(restore->from);
-    int rc = run.from ? run_restore(&run)
-                      : cn_err_errno(err, errno, "cannot open %s", restore->from);
+    int rc =
+        run.from ? run_restore(&run) : cn_err_errno(err, errno, "cannot open %s", restore->from);
     OPENSSL_cleanse(run.secret, sizeof(run.secret));
     cn_json_free(run.state);
     cn_buf_fini(&run.text);

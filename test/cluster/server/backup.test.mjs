@@ -44,7 +44,7 @@ export class Ledger extends DurableObject {
     ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS entry(at INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT, pad BLOB)");
   }
   all() { return [...this.ctx.storage.sql.exec("SELECT value FROM entry ORDER BY at")].map((row) => row.value); }
-  add(value, pad) { this.ctx.storage.sql.exec("INSERT INTO entry(value, pad) VALUES (?, zeroblob(?))", value, Number(pad ?? 0)); return this.all().length; }
+  add(value, pad) { this.ctx.storage.sql.exec("INSERT INTO entry(value, pad) VALUES (?, randomblob(?))", value, Number(pad ?? 0)); return this.all().length; }
   ring(ms) { return this.ctx.storage.setAlarm(Date.now() + ms); }
   alarm() { this.ctx.storage.sql.exec("INSERT INTO entry(value) VALUES ('alarm')"); }
   rings() { return this.ctx.storage.getAlarm(); }
@@ -287,31 +287,57 @@ test("under load, by a node that owns a part: checked, and restored into a serve
   assert.ok(before.ledgers.get("ledger-0") <= (await ask("/all/ledger-0", ["b", "c"])).length);
 });
 
-test("an owner that is killed, and shards that move, in the middle", options, async (t) => {
+/** A shard above 0 that another node than a owns and a third one has a replica of: {shard, owner, other}. */
+async function elsewhere(cluster) {
+  const sql = `SELECT s.id || ' ' || d.node || ' ' || o.node FROM cairn.shard s JOIN cairn.session x ON x.id = s.owner AND x.live JOIN cairn.disk d ON d.id = x.disk
+    JOIN cairn.disk o ON o.id = ANY (s.disks) AND o.id <> d.id WHERE s.id > 0 AND d.node <> 'a' AND o.node <> 'a' ORDER BY s.id LIMIT 1`;
+  const [shard, owner, other] = (await until(() => cluster.engine.tryAsk(sql), "a shard that has nothing to do with a")).split(" ");
+  return { shard: Number(shard), owner, other };
+}
+
+/** Writes 24 MB to an object of the shard, so that copying it takes a while, and its database and history become files. */
+async function fill(cluster, shard, round) {
+  for (let i = 0; ; i++) {
+    const name = `big-${round}-${i}`;
+    if (Buffer.from((await cluster.ask(`/id/${name}`)).value, "hex").readBigUInt64LE(16) % 16n !== BigInt(shard)) continue;
+    for (let k = 0; k < 16; k++) await cluster.ask(`/add/${name}/${k}/1500000`);
+    return name;
+  }
+}
+
+test("an owner that is killed, and a shard that moves, while it is copied", options, async (t) => {
   const cluster = await begin(t);
-  // Enough to be in the middle of: two megabytes each.
-  await Promise.all(Array.from({ length: 32 }, (_, i) => cluster.ask(`/add/large-${i}/0/2000000`)));
   const load = new Load(cluster);
   await load.atLeast(5);
   const base = tempDir();
-  for (const [round, hurt] of [
-    ["killed", async () => { cluster.nodes.get("c").signal("SIGKILL"); }],
-    ["drained", async () => { good(await cluster.command("drain", "b")); }],
-  ]) {
+  for (const round of ["killed", "moved"]) {
+    const { shard, owner, other } = await elsewhere(cluster);
+    const big = await fill(cluster, shard, round);
     const before = load.acknowledged();
-    const copy = path.join(base, round);
+    const copy = path.join(base, round), asked = cluster.nodes.get("a");
+    const folder = path.join(copy, "shards", String(shard).padStart(4, "0"));
     const backup = run("backup", copy, "--data", `${cluster.base}/a`);
-    await until(() => existsSync(path.join(copy, "shards/0001/REPLICA")), "the backup is under way");
-    assert.ok(!existsSync(path.join(copy, "FILES")), "it is not over yet");
-    await hurt();
+    while (!existsSync(path.join(folder, "log")) && !existsSync(path.join(folder, "catalog"))) await new Promise((resolve) => setTimeout(resolve, 1));
+    if (round === "killed") {
+      cluster.nodes.get(owner).signal("SIGKILL");
+    } else {
+      asked.signal("SIGSTOP"); // it is shorter than what others take for death
+      good(await cluster.command("move", String(shard), other));
+      asked.signal("SIGCONT");
+    }
+    assert.ok(!existsSync(path.join(folder, "REPLICA")), "it was in the middle");
     const done = good(await backup);
-    t.diagnostic(`${round}: ${done.stdout.trim()}; ${cluster.nodes.get("a").output.match(/backup: shard .*/g)?.length ?? 0} tries again`);
+    t.diagnostic(`${round}: ${done.stdout.trim()}; ${asked.output.match(/backup: shard .*/g)?.join("; ")}`);
+    assert.match(asked.output, new RegExp(`backup: shard ${shard}: .*; trying again`), "it was taken again");
+    assert.notEqual(JSON.parse(readFileSync(path.join(copy, "BACKUP.json"), "utf8")).shards[shard].owner, owner);
+    assert.ok(readdirSync(path.join(folder, "objects")).length > 0, "with databases that were checkpointed");
     assert.match(good(await run("check", copy)).stdout, /: clean/);
     const restored = await compareServer(t, copy, before, load);
-    for (let i = 0; i < 32; i++) assert.deepEqual(await (await restored.fetch(`/all/large-${i}`)).json(), ["0"]);
+    assert.deepEqual(await (await restored.fetch(`/all/${big}`)).json(), Array.from({ length: 16 }, (_, k) => String(k)));
     await restored.stop();
+    asked.output = "";
     if (round === "killed") {
-      await cluster.start("c");
+      await cluster.start(owner);
       await cluster.whole();
     }
   }
@@ -394,7 +420,7 @@ test("damage is found, and not restored; a manifest that leads elsewhere is refu
     writeSync(file, byte, 0, 1, at);
     closeSync(file);
   };
-  for (const pattern of [/^shards\/\d+\/log\/.*seg/, /^shards\/\d+\/objects\//, /^shards\/\d+\/catalog\//, /^blobs\//, /^cluster\.json/]) {
+  for (const pattern of [/^shards\/\d+\/log\/.*seg/, /^shards\/\d+\/catalog\//, /^blobs\//, /^cluster\.json/]) {
     const name = one(pattern);
     await damaged(flip(name), new RegExp(`${name.replace(/[.]/g, "\\.")} does not match its checksum`));
     await damaged((folder) => rmSync(path.join(folder, name)), new RegExp(`${name.replace(/[.]/g, "\\.")} is missing`));
