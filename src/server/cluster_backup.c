@@ -284,6 +284,7 @@ static int take_shard(struct backup *backup, uint32_t shard)
 {
     int rc = CN_ECLOSED;
     unsigned tries = 0;
+    char told[CN_ERR_TEXT_MAX] = "";
     backup->moved_ms = now_ms();
     while (rc < 0 && !backup->fatal) {
         struct cn_err *err = backup->err;
@@ -296,7 +297,9 @@ static int take_shard(struct backup *backup, uint32_t shard)
             backup->fatal = true;
             cn_err_context(err, "shard %" PRIu32 " could not be had", shard);
         } else {
-            cn_info("backup: shard %" PRIu32 ": %s; trying again", shard, err->text);
+            if (strcmp(told, err->text) != 0) /* once, however often it is tried */
+                cn_info("backup: shard %" PRIu32 ": %s; trying again", shard, err->text);
+            memcpy(told, err->text, sizeof(told));
             pause_ms(RETRY_MS);
         }
     }

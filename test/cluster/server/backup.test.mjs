@@ -291,7 +291,7 @@ test("under load, by a node that owns a part: checked, and restored into a serve
 async function elsewhere(cluster) {
   const sql = `SELECT s.id || ' ' || d.node || ' ' || o.node FROM cairn.shard s JOIN cairn.session x ON x.id = s.owner AND x.live JOIN cairn.disk d ON d.id = x.disk
     JOIN cairn.disk o ON o.id = ANY (s.disks) AND o.id <> d.id WHERE s.id > 0 AND d.node <> 'a' AND o.node <> 'a' ORDER BY s.id LIMIT 1`;
-  const [shard, owner, other] = (await until(() => cluster.engine.tryAsk(sql), "a shard that has nothing to do with a")).split(" ");
+  const [shard, owner, other] = (await until(() => cluster.engine.tryAsk(sql), "a shard that has nothing to do with a", 240_000)).split(" ");
   return { shard: Number(shard), owner, other };
 }
 
@@ -307,6 +307,8 @@ async function fill(cluster, shard, round) {
 
 test("an owner that is killed, and a shard that moves, while it is copied", options, async (t) => {
   const cluster = await begin(t);
+  good(await cluster.command("drain", "a")); // who has nothing of it can make a backup too; and the others have it all
+  await until(async () => (await cluster.engine.ask("SELECT count(*) FROM cairn.shard s JOIN cairn.disk d ON d.node = 'a' WHERE d.id = ANY (s.disks)")) === "0", "a is empty", 240_000);
   const load = new Load(cluster);
   await load.atLeast(5);
   const base = tempDir();
@@ -327,6 +329,7 @@ test("an owner that is killed, and a shard that moves, while it is copied", opti
     }
     assert.ok(!existsSync(path.join(folder, "REPLICA")), "it was in the middle");
     const done = good(await backup);
+    for (const [name, node] of cluster.nodes) if (name !== owner) assert.equal(node.exit, undefined, `${name}: ${node.output}`);
     t.diagnostic(`${round}: ${done.stdout.trim()}; ${asked.output.match(/backup: shard .*/g)?.join("; ")}`);
     assert.match(asked.output, new RegExp(`backup: shard ${shard}: .*; trying again`), "it was taken again");
     assert.notEqual(JSON.parse(readFileSync(path.join(copy, "BACKUP.json"), "utf8")).shards[shard].owner, owner);
