@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "base/overlay.h"
 #include "base/subdisk.h"
-#include "service/r2/named.h"
+#include "service/def.h"
+#include "service/service.h"
 #include "store/catalog.h"
 #include "store/database.h"
 #include "store/store.h"
@@ -126,13 +127,14 @@ static int bodies_of(void *data, const struct cn_catalog_entry *entry, const cha
 {
     struct bodies *bodies = data;
     struct cn_database_options options = {.must_exist = true};
+    const struct cn_service_def *def = cn_service_of(namespace_name);
     struct cn_database *db;
-    if (strncmp(namespace_name, CN_R2_NAMESPACES, strlen(CN_R2_NAMESPACES)) != 0 || !entry->size)
+    if (!def || !def->blobs_named || !entry->size)
         return 0;
     int rc = cn_database_open(bodies->own->store, &entry->key, &options, &db, err);
     if (rc < 0)
         return rc;
-    rc = cn_r2_named(db, bodies->each, bodies->data, err);
+    rc = def->blobs_named(db, bodies->each, bodies->data, err);
     cn_database_close(db);
     return rc;
 }

@@ -37,7 +37,7 @@ int cn_backup_shard_objects(struct cn_backup_shard *own,
                             int (*each)(void *data, const struct cn_catalog_entry *entry,
                                         const char *namespace_name, struct cn_err *err),
                             void *data, struct cn_err *err);
-/* The bodies that indexes of R2 refer to. */
+/* The bodies that objects of services (indexes of R2) refer to. */
 int cn_backup_shard_bodies(struct cn_backup_shard *own,
                            int (*each)(void *data, const struct cn_blob_id *id), void *data,
                            struct cn_err *err);

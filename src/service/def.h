@@ -35,6 +35,7 @@ struct cn_buf;
 struct cn_class;
 struct cn_command;
 struct cn_control_routes;
+struct cn_database;
 struct cn_err;
 struct cn_js_natives;
 struct cn_metrics_sink;
@@ -66,6 +67,11 @@ struct cn_service_def {
      */
     int (*blobs_known)(struct cn_namespace *ns, const struct cn_blob_id *ids, size_t count,
                        uint8_t *known, struct cn_err *err);
+    /* Calls back for each blob that the object of this database refers to, whoever opened it: for
+     * backups, which have to have them. A negative return ends it and is returned. NULL: it has
+     * none. */
+    int (*blobs_named)(struct cn_database *db, int (*each)(void *data, const struct cn_blob_id *id),
+                       void *data, struct cn_err *err);
     /* What other nodes ask of the service and not of an object (service/others.h), on a thread of
      * the pool: fills in the answer, or `err`. NULL: nothing. */
     int (*asked)(struct cn_services *services, const uint8_t *bytes, size_t size,

@@ -10,8 +10,6 @@ struct cn_blob_id;
 struct cn_database;
 struct cn_err;
 
-#define CN_R2_NAMESPACES "$r2/" /* how their names begin */
-
 /* Calls back for each, of an index of a cluster. A negative return ends it and is returned. */
 int cn_r2_named(struct cn_database *db, int (*each)(void *data, const struct cn_blob_id *id),
                 void *data, struct cn_err *err);

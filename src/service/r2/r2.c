@@ -15,6 +15,7 @@
 #include "base/rand.h"
 #include "object/alarm.h"
 #include "object/node.h"
+#include "service/r2/named.h"
 #include "service/r2/r2_private.h"
 #include "store/database.h"
 #include "text/hex.h"
@@ -1015,6 +1016,7 @@ const struct cn_service_def cn_service_r2 = {
                    "announce", "forget", "known"},
     .wire = &cn_r2_wire,
     .blobs_known = blobs_known,
+    .blobs_named = cn_r2_named,
     .config = &cn_r2_config,
     .natives = &cn_r2_natives,
     .face = &cn_r2_face,
