@@ -61,8 +61,7 @@ class Together extends EventEmitter {
 }
 
 /** `spawned(name, more)` starts a node with these arguments more, and returns its process. */
-export async function serveNodes(data, spawned) {
-  const count = Number(process.env.CAIRN_TEST_CLUSTER);
+export async function serveNodes(data, spawned, count = Number(process.env.CAIRN_TEST_CLUSTER)) {
   const name = await database(data, count);
   const nodes = [...names.slice(0, count)], directories = nodes.map((node, i) => (i ? `${data}.${node}` : data));
   const children = nodes.map((node, i) => spawned(node, ["--cluster", engine(name), "--node", node, "--peer", "127.0.0.1:0", "--data", directories[i]]));
@@ -86,10 +85,10 @@ export async function serveNodes(data, spawned) {
   return server;
 }
 
-export function serveClustered(projects, { args, lanes, env, data }) {
+export function serveClustered(projects, { args, lanes, env, data, nodes }) {
   return serveNodes(data, (name, more) =>
     spawn(cairn, ["serve", ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), ...args, ...more], {
       stdio: ["ignore", "pipe", "pipe"],
       env: { CAIRN_ADMIN: "off", CAIRN_SANDBOX: "", ...process.env, ...env },
-    }));
+    }), nodes);
 }

@@ -10,6 +10,7 @@ const reasons = {
   dev: "`cairn dev` is one server",
   offline: "Commands on a data directory that no server uses are refused for a node's",
   disk: "A node's own disk is not what makes a write durable",
+  snapshots: "A snapshot of an object can be restored in objects of its shard alone",
   classes: "The table of classes is the engine's, and objects of deleted classes are kept",
 };
 

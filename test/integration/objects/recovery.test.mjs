@@ -1,6 +1,7 @@
 // Point-in-time recovery from JavaScript: every test with one lane and with two, kill -9 among them.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { alone } from "../lib/differences.mjs";
 import { project, serve, tempDir } from "../lib/server.mjs";
 import { objects } from "../lib/toml.mjs";
 
@@ -249,7 +250,7 @@ for (const lanes of [1, 2]) {
       assert.equal(await call(name, "rang"), null);
       assert.deepEqual(await call(name, "get"), ["old", "old"]);
     });
-    test("DO-PITR-5 DO-CTX-6: a snapshot goes by RPC into another object, and nowhere else", async () => {
+    test("DO-PITR-5 DO-CTX-6: a snapshot goes by RPC into another object, and nowhere else", alone("snapshots"), async () => {
       const name = fresh(), copy = `copy of ${name}`, early = `early ${name}`;
       await call(name, "set", "one");
       const bookmark = await call(name, "bookmark");

@@ -50,7 +50,7 @@ export class Rig {
     this.earlier = []; // lines logged by servers that have ended
   }
   async start() {
-    this.server = await serve([this.dir, this.peer], { lanes: this.lanes, data: this.data, args: ["--log", "json"], env: this.env });
+    this.server = await serve([this.dir, this.peer], { lanes: this.lanes, data: this.data, args: ["--log", "json"], env: this.env, nodes: 1 });
     this.up = true;
   }
   async kill() {
