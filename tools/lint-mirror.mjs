@@ -121,7 +121,6 @@ const GLUE = {
   "cli/cmd_backup.c": ["arguments, a call, what is printed", "integration/admin/backup.test.mjs"],
   "cli/cmd_build.c": ["arguments, a call, what is printed", "integration/cli/bundle.test.mjs"],
   "cli/cmd_check.c": ["arguments, a call, what is printed", "integration/cli/damage.test.mjs"],
-  "admin/relay.c": ["a call that runs on another node", "cluster/server/admin.test.mjs"],
   "admin/relay_host.c": ["calls of another node", "cluster/server/admin.test.mjs"],
   "admin/spread.c": ["lists of several nodes", "cluster/server/admin.test.mjs"],
   "admin/gather.c": ["what several nodes say", "cluster/server/admin.test.mjs"],
