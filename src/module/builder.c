@@ -36,6 +36,7 @@ void cn_builder_clear(cairn_builder *builder)
     cn_buf_clear(&builder->bytes);
     builder->depth = 0;
     builder->mistake = NULL;
+    cn_lent_list_fini(&builder->given);
 }
 
 void cn_builder_fini(cairn_builder *builder)
@@ -68,7 +69,7 @@ static void byte(cairn_builder *builder, unsigned value)
     cn_buf_append_byte(&builder->bytes, (uint8_t)value);
 }
 
-static void uint(cairn_builder *builder, uint64_t value)
+static void varint(cairn_builder *builder, uint64_t value)
 {
     for (; value > 0x7f; value >>= 7)
         byte(builder, (value & 0x7f) | 0x80);
@@ -144,7 +145,7 @@ void cn_build_int(cairn_builder *builder, int64_t value)
         byte(builder, (unsigned)(TAG_SMALL_INT + value - SMALL_INT_MIN));
     } else if (value >= INT32_MIN && value <= INT32_MAX) {
         byte(builder, TAG_INT);
-        uint(builder, (uint32_t)value << 1 ^ (value < 0 ? UINT32_MAX : 0));
+        varint(builder, (uint32_t)value << 1 ^ (value < 0 ? UINT32_MAX : 0));
     } else {
         byte(builder, TAG_DOUBLE);
         raw_double(builder, (double)value);
@@ -168,7 +169,7 @@ static void magnitude(cairn_builder *builder, bool negative, const uint8_t *byte
     if (!admit(builder, size + 10))
         return;
     byte(builder, negative && size ? TAG_BIGINT_NEGATIVE : TAG_BIGINT);
-    uint(builder, size);
+    varint(builder, size);
     cn_buf_append(&builder->bytes, bytes, size);
 }
 
@@ -187,7 +188,7 @@ static void wide(cairn_builder *builder, const char *text, size_t size, unsigned
 {
     uint16_t *units = cn_alloc(2 * size + 1);
     size_t count = cn_utf16_from_utf8(text, size, units);
-    uint(builder, (uint64_t)count << shift | mark);
+    varint(builder, (uint64_t)count << shift | mark);
     cn_buf_append(&builder->bytes, units, 2 * count);
     cn_free(units);
 }
@@ -203,7 +204,7 @@ static void text_value(cairn_builder *builder, const char *text, size_t size)
         byte(builder, TAG_SHORT_STRING + (unsigned)size);
     } else {
         byte(builder, TAG_LATIN1);
-        uint(builder, size);
+        varint(builder, size);
     }
     cn_buf_append(&builder->bytes, text, size);
 }
@@ -220,7 +221,7 @@ void cn_build_bytes(cairn_builder *builder, const void *bytes, size_t size)
         return;
     byte(builder, TAG_VIEW_WHOLE);
     byte(builder, VIEW_UINT8);
-    uint(builder, size);
+    varint(builder, size);
     cn_buf_append(&builder->bytes, bytes, size);
 }
 
@@ -269,7 +270,7 @@ void cn_build_map(cairn_builder *builder)
 static void property_name(cairn_builder *builder, const char *name, size_t size)
 {
     if (cn_utf16_ascii_prefix(name, size) == size) {
-        uint(builder, (uint64_t)size << 2 | KEY_LATIN1);
+        varint(builder, (uint64_t)size << 2 | KEY_LATIN1);
         cn_buf_append(&builder->bytes, name, size);
     } else {
         wide(builder, name, size, 2, KEY_UTF16);
@@ -426,7 +427,9 @@ void cn_build_reference(cairn_builder *builder, unsigned tag, const char *addres
     byte(builder, TAG_OBJECT);
     field(builder, "address", address);
     number_field(builder, "number", number);
-    uint(builder, KEY_END);
+    varint(builder, KEY_END);
+    builder->given.wanted = true;
+    cn_lent_list_add(&builder->given, cn_strdup(address), number);
 }
 
 void cn_build_object_stub(cairn_builder *builder, uint32_t ns, const char *hex, const char *name)
@@ -438,7 +441,7 @@ void cn_build_object_stub(cairn_builder *builder, uint32_t ns, const char *hex, 
     field(builder, "hex", hex);
     if (name)
         field(builder, "name", name);
-    uint(builder, KEY_END);
+    varint(builder, KEY_END);
 }
 
 void cn_build_error(cairn_builder *builder, const char *type, const char *message, const char *id)

@@ -290,8 +290,10 @@ static void answer(cairn_event *event)
     struct cn_message *message = call->payload;
     if (event->kind == CN_COMPILED_FETCH)
         cn_compiled_build_response(event);
+    cn_lent_list_move(&message->lent, &event->result.given);
     message->result = cn_builder_take(&event->result, &message->result_size, &err);
     if (!message->result) {
+        cn_lent_list_fini(&message->lent); /* of no answer */
         cn_compiled_fault(self, &err);
         fail(event, last_error(self, err.code));
         return;

@@ -259,7 +259,8 @@ static void build(cairn_builder *builder, cairn_stream *stream)
     if (self->object)
         snprintf(address, sizeof(address), "o%u:%s", self->object->ns->id, self->id);
     else
-        snprintf(address, sizeof(address), "w%u:%u", self->host->index, self->serial);
+        snprintf(address, sizeof(address), "w%u:%u%s", self->host->index, self->serial,
+                 self->host->objects ? cn_node_mark(self->host->objects->node) : "");
     stream->number = (double)(cn_rand_next(self->host->rand) >> 17) + (double)(1ull << 40);
     stream->readers = 1;
     cn_list_push_back(&self->outside->lent, &stream->lent_link);

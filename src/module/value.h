@@ -26,6 +26,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "include/cairn.h"
+#include "object/lent.h"
 
 #define CN_VALUE_COUNT_MAX (1u << 20)
 #define CN_VALUE_DEPTH_MAX 2000
@@ -77,8 +78,9 @@ struct cairn_builder {
     struct cn_buf bytes;
     struct cn_builder_frame *frames; /* owned: what is open, outermost first */
     unsigned depth, room;
-    size_t limit;        /* of the bytes */
-    const char *mistake; /* static; NULL: none */
+    size_t limit;              /* of the bytes */
+    const char *mistake;       /* static; NULL: none */
+    struct cn_lent_list given; /* what it has by reference */
 };
 
 void cn_builder_init(cairn_builder *builder, size_t limit);

@@ -149,3 +149,16 @@ void cn_lent_list_fini(struct cn_lent_list *list)
     list->items = NULL;
     list->count = 0;
 }
+
+void cn_lent_list_move(struct cn_lent_list *list, struct cn_lent_list *from)
+{
+    cn_lent_list_fini(list);
+    if (!list->wanted) {
+        cn_lent_list_fini(from);
+        return;
+    }
+    list->items = from->items;
+    list->count = from->count;
+    from->items = NULL;
+    from->count = 0;
+}

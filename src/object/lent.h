@@ -81,6 +81,8 @@ struct cn_lent_list {
 /* `address` is taken over. */
 void cn_lent_list_add(struct cn_lent_list *list, char *address, double number);
 void cn_lent_list_fini(struct cn_lent_list *list);
+/* `from` is empty then; so is what was in `list`, which gets it if that is wanted. */
+void cn_lent_list_move(struct cn_lent_list *list, struct cn_lent_list *from);
 
 struct cn_node;
 /* `node` NULL: there are no objects. */
