@@ -17,7 +17,7 @@
 #include "worker/ws_far.h"
 
 enum {
-    PARK_WAIT_MS = 3000,
+    PARK_WAIT_MS = 8000, /* with the wait of a call, less than PARK_MS of ws_far.c */
     LUGGAGE_MAX = 24 << 20,
     ATTACHMENT_MAX = 1 << 16,
     TEXT_MAX = 4096,

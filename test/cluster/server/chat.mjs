@@ -17,6 +17,7 @@
 //       in order); 0: not judged.
 //   S3  What is said on an open socket is acknowledged, or the socket is lost: within 20 s.
 //   S4  In the end everybody is connected, and no node has ended by itself.
+import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { cairn, root } from "../../integration/lib/server.mjs";
@@ -256,9 +257,10 @@ const acts = {
   async kill(node) {
     begin("kill", node);
     await stage.kill(node);
+    const used = stage.processor(); // without it
     await pause(500);
     await everybody();
-    say(`  all are back ${((now() - fault.at) / 1000).toFixed(1)} s after the kill`);
+    say(`  all are back ${((now() - fault.at) / 1000).toFixed(1)} s after the kill, which took ${(stage.processor() - used).toFixed(1)} s of processor time of ${os.availableParallelism()} cores; load ${os.loadavg()[0].toFixed(0)}`);
     await pause(CALM_MS);
     await stage.start(node);
   },

@@ -1,13 +1,13 @@
 // A cluster that serves an application of this tree as it is: PostgreSQL with a synchronous standby, and nodes that can be killed, drained, stopped and
 // started again, with another build too. Nodes reach the engine by its own socket, so this process has nothing to carry but its clients.
 import { spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
 import { Server, cairn, root } from "../../integration/lib/server.mjs";
 import { Postgres, until } from "./postgres.mjs";
-import { called, signal, signalTree } from "./processes.mjs";
+import { called, signal, signalTree, tree } from "./processes.mjs";
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -32,7 +32,7 @@ export class Stage {
     process.on("exit", () => stage.#end());
     for (const name of ["SIGINT", "SIGTERM"]) process.on(name, () => process.exit(1));
     stage.engine = await Postgres.make(stage, "*", ["autovacuum = on"], { base: stage.base });
-    await Postgres.copy(stage, stage.engine, "second", { base: stage.base });
+    stage.engines = [stage.engine, await Postgres.copy(stage, stage.engine, "second", { base: stage.base })];
     const made = await stage.command("init", "--shards", String(shards));
     if (made.code !== 0) throw new Error(made.stderr);
     for (const name of names) await stage.start(name, binary);
@@ -112,6 +112,19 @@ export class Stage {
   async drain(name, on) {
     const { code, stderr } = await this.command("drain", name, ...(on ? [] : ["--off"]));
     if (code !== 0) throw new Error(stderr);
+  }
+
+  /** Processor seconds of this process, the nodes that live, and the engine's servers, so far. On a machine with other work, times say less than this. */
+  processor() {
+    const { user, system } = process.cpuUsage();
+    let ticks = 0;
+    for (const pid of [...this.nodes.values()].filter(({ exit }) => !exit).map(({ pid }) => pid).concat(...this.engines.map(({ child }) => tree(child.pid))))
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+        const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+        ticks += Number(fields[11]) + Number(fields[12]);
+      } catch {} // it has ended meanwhile
+    return (user + system) / 1e6 + ticks / 100;
   }
 
   /** Owners by shard: names of nodes, undefined where there is none that lives. */
