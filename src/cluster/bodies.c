@@ -557,19 +557,23 @@ static void on_question(struct cn_bodies *bodies, uint64_t disk, const struct cn
     cn_free(job);
 }
 
-void cn_bodies_frame(struct cn_bodies *bodies, uint64_t disk, const struct cn_frame *frame)
+bool cn_bodies_frame(struct cn_bodies *bodies, uint64_t disk, const struct cn_frame *frame)
 {
     struct cn_frame_body body;
     struct cn_blob_id id;
     if (!cn_frame_get_body(frame, &body))
-        return;
+        return false;
     memcpy(&id, body.id, sizeof(id));
     bool of_one = body.op == CN_BODY_TAKE || body.op == CN_BODY_READ;
-    if (frame->kind == CN_FRAME_BODY_ANSWER)
+    if (frame->kind == CN_FRAME_BODY_ANSWER) {
         on_answer(bodies, disk, &body);
-    else if (body.shard < bodies->config.shard_count &&
-             (!of_one || cn_blob_id_shard(&id) == body.shard))
-        on_question(bodies, disk, &body);
+        return true;
+    }
+    if (body.shard >= bodies->config.shard_count ||
+        (of_one && cn_blob_id_shard(&id) != body.shard))
+        return false;
+    on_question(bodies, disk, &body);
+    return true;
 }
 
 /* --- workers ---------------------------------------------------------------------------------- */

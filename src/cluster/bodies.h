@@ -121,7 +121,8 @@ int64_t cn_bodies_list(struct cn_bodies *bodies, uint64_t disk, uint32_t shard,
                        struct cn_err *err);
 
 /* By the host. */
-void cn_bodies_frame(struct cn_bodies *bodies, uint64_t disk, const struct cn_frame *frame);
+/* False: it is malformed. */
+bool cn_bodies_frame(struct cn_bodies *bodies, uint64_t disk, const struct cn_frame *frame);
 void cn_bodies_link(struct cn_bodies *bodies, uint64_t disk, bool up);
 
 struct cn_bodies_stats {

@@ -412,7 +412,7 @@ static void boot(struct cn_host *host)
 
 static void on_link_up(void *data, uint64_t disk);
 static void on_link_down(void *data, uint64_t disk, bool silent, const char *why);
-static void on_link_frame(void *data, uint64_t disk, const struct cn_frame *frame);
+static bool on_link_frame(void *data, uint64_t disk, const struct cn_frame *frame);
 static void on_link_room(void *data, uint64_t disk);
 static void on_link_pipe(void *data, struct cn_stream_moved *moved, const uint8_t *body,
                          size_t size);
@@ -624,34 +624,35 @@ static void on_link_pipe(void *data, struct cn_stream_moved *moved, const uint8_
         cn_stream_moved_drop(moved);
 }
 
-static void on_message(struct cn_host *host, const struct cn_frame *frame)
+/* False: it is none. */
+static bool on_message(struct cn_host *host, const struct cn_frame *frame)
 {
     struct cn_member_message message;
     if (!cn_frame_get_message(frame, &message, &host->fed_bytes, &host->fed_size) ||
         message.shard >= host->shard_count)
-        return;
+        return false;
     if (message.kind == CN_MESSAGE_FEED && host->fed_size &&
         cn_host_is_full(&host->shards[message.shard])) { /* H6 */
         host->feeds_dropped++;
-        return;
+        return true;
     }
     cn_member_message(&host->member, cn_host_clock_ms(), &message);
+    return true;
 }
 
-static void on_link_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+static bool on_link_frame(void *data, uint64_t disk, const struct cn_frame *frame)
 {
     struct cn_host *host = data;
     const struct cn_host_beside *beside = host->config.beside;
-    if (frame->kind == CN_FRAME_MESSAGE) {
-        on_message(host, frame);
-    } else if (frame->kind >= CN_FRAME_BODY_ASK && frame->kind < CN_FRAME_BODY_END) {
-        if (beside)
-            beside->frame(beside->data, disk, frame);
-        return;
-    } else {
-        cn_host_copy_frame(host, disk, frame);
-    }
+    bool good;
+    if (frame->kind >= CN_FRAME_BODY_ASK && frame->kind < CN_FRAME_BODY_END)
+        return !beside || beside->frame(beside->data, disk, frame);
+    if (frame->kind == CN_FRAME_MESSAGE)
+        good = on_message(host, frame);
+    else
+        good = cn_host_copy_frame(host, disk, frame);
     cn_host_after(host);
+    return good;
 }
 
 /* --- mail ------------------------------------------------------------------------------------- */

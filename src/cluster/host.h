@@ -164,7 +164,8 @@ struct cn_host_session {
 /* What lies beside the stores (cluster/bodies.h). On the host's thread; must not block. */
 struct cn_host_beside {
     void *data;
-    void (*frame)(void *data, uint64_t disk, const struct cn_frame *frame);
+    /* False: it is malformed (cluster/link.h, L6). */
+    bool (*frame)(void *data, uint64_t disk, const struct cn_frame *frame);
     void (*link)(void *data, uint64_t disk, bool up);
 };
 

@@ -336,13 +336,14 @@ static void on_copied(struct cn_host *host, uint64_t disk, const struct cn_frame
     pthread_mutex_unlock(&copy->lock);
 }
 
-void cn_host_copy_frame(struct cn_host *host, uint64_t disk, const struct cn_frame *frame)
+bool cn_host_copy_frame(struct cn_host *host, uint64_t disk, const struct cn_frame *frame)
 {
     struct cn_frame_copy part;
     if (!cn_frame_get_copy(frame, &part) || part.shard >= host->shard_count)
-        return;
+        return false;
     if (frame->kind == CN_FRAME_COPY)
         on_copy(host, disk, &part);
     else
         on_copied(host, disk, &part);
+    return true;
 }

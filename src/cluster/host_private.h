@@ -188,7 +188,8 @@ void cn_host_tail_keep(struct cn_host_shard *shard, uint64_t from,
 void cn_host_copy_send(struct cn_host *host, uint64_t disk, uint32_t shard);
 void cn_host_copy_stop(struct cn_host_shard *shard);                  /* the one that goes */
 void cn_host_copy_link(struct cn_host *host, uint64_t disk, bool up); /* room, or none any more */
-void cn_host_copy_frame(struct cn_host *host, uint64_t disk, const struct cn_frame *frame);
+/* False: it is malformed. */
+bool cn_host_copy_frame(struct cn_host *host, uint64_t disk, const struct cn_frame *frame);
 void cn_host_copy_forget(struct cn_host_shard *shard); /* the one that comes */
 void cn_host_copy_stepped(struct cn_host_step *step);  /* BEGIN, TAKE or END is over */
 

@@ -236,7 +236,9 @@ static bool on_frame(void *data, const struct cn_frame *frame)
     }
     if (frame->kind == CN_FRAME_BEAT)
         return true;
-    links->config.hooks.frame(links->config.hooks.data, conn->peer->disk, frame);
+    bool good = links->config.hooks.frame(links->config.hooks.data, conn->peer->disk, frame);
+    if (!good && conn->up)
+        conn_malformed(conn, "it sent a frame that is none");
     return conn->up;
 }
 

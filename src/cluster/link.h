@@ -24,7 +24,8 @@
  *     is closed, and its disk is told to be silent (C10). A frozen process answers nothing while
  *     its kernel still acknowledges: that is what this is for.
  * L6  A frame that is malformed, of an unknown kind or out of order closes its link and nothing
- *     else. It is dialed again like any other, with the same pauses.
+ *     else; whether its body is one of its kind, the owner of the links says. It is dialed again
+ *     like any other, with the same pauses.
  * L7  Hooks are called by the loop, never from inside a function of this header.
  *
  * Threads:   that of the loop.
@@ -54,8 +55,8 @@ struct cn_links_hooks {
     void (*up)(void *data, uint64_t disk);
     /* A link that was UP is gone. `silent`: L5. */
     void (*down)(void *data, uint64_t disk, bool silent, const char *why);
-    /* Not HELLO nor BEAT. */
-    void (*frame)(void *data, uint64_t disk, const struct cn_frame *frame);
+    /* Not HELLO nor BEAT. False: it is malformed (L6). */
+    bool (*frame)(void *data, uint64_t disk, const struct cn_frame *frame);
     /* Room again, after a send that was refused. */
     void (*room)(void *data, uint64_t disk);
     /* A connection that has come in is to be a pipe (cluster/pipe.h): it becomes the callee's.

@@ -32,6 +32,8 @@ enum {
     SEND_AHEAD = 256 << 10, /* bytes that a stream is given before it has sent them */
     PEERS_MAX = 16384,
     SLOTS_FIRST = 64,
+    /* T5: of a stream that has come in, with a frame without a body for every channel. */
+    QUEUED_MAX = SEND_AHEAD + 2 * (int)CN_PIPE_PIECE_MAX + 64 * (int)CN_PIPE_CHANNELS_MAX,
 };
 
 struct out {
@@ -67,7 +69,8 @@ struct cn_pipe_asked {
 
 struct incoming {
     struct conn *conn;
-    uint64_t ticket; /* 0: it is not whole yet */
+    uint64_t ticket; /* 0: it is not whole yet, or was answered */
+    size_t size;     /* of the question */
     uint8_t *head, *body;
     struct out out;
     struct in in;
@@ -94,6 +97,10 @@ struct conn {
     struct cn_pipe_asker asker;
     bool came_in, up, over;
     uint64_t opened_ms, heard_ms, sent_ms;
+    uint64_t took_ms, taken;       /* T7: when it last took something of what it is sent */
+    uint64_t piece_ms;             /* and sent something of what it has room for */
+    unsigned granted;              /* messages that it has room for */
+    size_t came_bytes, left_bytes; /* of one that came in: questions, answers that wait */
     struct cn_list ready; /* of struct out */
     struct cn_list large; /* of struct out, by large_link */
     void **slots;         /* owned: by channel - 1, a struct cn_pipe_asked or struct incoming */
@@ -347,15 +354,25 @@ static bool budget_take(struct cn_pipes *pipes, size_t size)
     return true;
 }
 
+/* T5: it does not take what it is sent. */
+static bool is_deaf(const struct conn *conn)
+{
+    return conn->came_in && cn_stream_queued(conn->stream) > QUEUED_MAX;
+}
+
 static void grant(struct in *in)
 {
     struct conn *conn = in->conn;
     in->bytes = cn_try_alloc(in->size);
     in->granted = true;
+    if (!conn->granted++)
+        conn->piece_ms = uv_now(conn->pipes->loop);
     if (in->bytes)
         send_frame(conn, CN_FRAME_ROOM, in->channel, NULL, 0, NULL, 0);
-    else
-        conn_end(conn); /* the machine has no memory: it may come again */
+    if (!in->bytes) /* the machine has no memory: it may come again */
+        conn_end(conn);
+    else if (is_deaf(conn))
+        (void)malformed(conn);
 }
 
 static void feed_starved(struct cn_pipes *pipes)
@@ -390,6 +407,7 @@ static void in_release(struct cn_pipes *pipes, struct in *in)
         return;
     atomic_fetch_sub(&pipes->config.budget->used, in->size);
     pipes->granted_count--;
+    in->conn->granted--;
 }
 
 static bool get_size(const struct cn_frame *frame, size_t *size)
@@ -409,6 +427,7 @@ static bool in_piece(struct in *in, const struct cn_frame *frame)
     if (in->bytes)
         memcpy(in->bytes + in->got, frame->body, frame->size);
     in->got += frame->size;
+    in->conn->piece_ms = uv_now(in->conn->pipes->loop);
     return true;
 }
 
@@ -575,6 +594,8 @@ static void incoming_free(struct incoming *incoming)
     if (incoming->out.conn)
         out_leave(&incoming->out);
     pipes->stats.answer_bytes -= out_size(&incoming->out);
+    conn->left_bytes -= out_size(&incoming->out);
+    conn->came_bytes -= incoming->size;
     in_release(pipes, &incoming->in);
     if (incoming->ticket)
         cn_handles_remove(&pipes->tickets, incoming->ticket);
@@ -584,10 +605,12 @@ static void incoming_free(struct incoming *incoming)
     cn_free(incoming);
 }
 
-static struct incoming *incoming_new(struct conn *conn, uint32_t channel)
+static struct incoming *incoming_new(struct conn *conn, uint32_t channel, size_t size)
 {
     struct incoming *incoming = CN_NEW(struct incoming);
     incoming->conn = conn;
+    incoming->size = size;
+    conn->came_bytes += size;
     incoming->out.channel = channel;
     out_init(&incoming->out);
     cn_list_init(&incoming->in.link);
@@ -617,7 +640,7 @@ static bool on_whole(struct conn *conn, const struct cn_frame *frame)
 {
     uint8_t *bytes = cn_alloc(frame->size + 1);
     memcpy(bytes, frame->body, frame->size);
-    return deliver(conn, incoming_new(conn, frame->channel), bytes, frame->size);
+    return deliver(conn, incoming_new(conn, frame->channel, frame->size), bytes, frame->size);
 }
 
 static bool on_piece(struct conn *conn, struct incoming *incoming, const struct cn_frame *frame)
@@ -637,6 +660,13 @@ static bool on_piece(struct conn *conn, struct incoming *incoming, const struct 
     return false;
 }
 
+/* T5: whether it may ask so much more. Twice what it may ask, since another release may have
+ * another bound. */
+static bool may_come(const struct conn *conn, size_t size)
+{
+    return !conn->came_bytes || conn->came_bytes + size <= 2 * conn->pipes->config.asked_max;
+}
+
 /* A frame of the one who asks. */
 static bool on_asker_frame(struct conn *conn, const struct cn_frame *frame)
 {
@@ -645,13 +675,13 @@ static bool on_asker_frame(struct conn *conn, const struct cn_frame *frame)
     bool good = frame->channel && frame->channel <= CN_PIPE_CHANNELS_MAX;
     switch (frame->kind) {
     case CN_FRAME_WHOLE:
-        if (!good || incoming || frame->size > CN_PIPE_PIECE_MAX)
+        if (!good || incoming || frame->size > CN_PIPE_PIECE_MAX || !may_come(conn, frame->size))
             return malformed(conn);
         return on_whole(conn, frame);
     case CN_FRAME_LARGE:
-        if (!good || incoming || !get_size(frame, &size))
+        if (!good || incoming || !get_size(frame, &size) || !may_come(conn, size))
             return malformed(conn);
-        in_want(conn, &incoming_new(conn, frame->channel)->in, frame->channel, size);
+        in_want(conn, &incoming_new(conn, frame->channel, size)->in, frame->channel, size);
         return !conn->over;
     case CN_FRAME_PIECE:
         return incoming ? on_piece(conn, incoming, frame) : malformed(conn);
@@ -669,6 +699,8 @@ static bool on_asker_frame(struct conn *conn, const struct cn_frame *frame)
             return true; /* it was answered meanwhile */
         incoming_free(incoming);
         send_frame(conn, CN_FRAME_CANCELLED, frame->channel, NULL, 0, NULL, 0);
+        if (is_deaf(conn))
+            return malformed(conn);
         feed_starved(conn->pipes);
         return !conn->over;
     default:
@@ -845,7 +877,7 @@ static struct conn *conn_new(struct cn_pipes *pipes, struct cn_stream_moved *mov
     struct conn *conn = CN_NEW(struct conn);
     conn->pipes = pipes;
     conn->reader.pipe = true;
-    conn->opened_ms = conn->heard_ms = conn->sent_ms = uv_now(pipes->loop);
+    conn->opened_ms = conn->heard_ms = conn->sent_ms = conn->took_ms = uv_now(pipes->loop);
     cn_list_init(&conn->ready);
     cn_list_init(&conn->large);
     conn->stream = cn_stream_arrive(pipes->streams, moved, &callbacks, conn);
@@ -1077,9 +1109,12 @@ bool cn_pipes_answer(struct cn_pipes *pipes, uint64_t ticket, const void *head, 
         return true;
     }
     CN_ASSERT(!incoming->head && size <= CN_PIPE_MESSAGE_MAX);
-    if (pipes->stats.answer_bytes && pipes->stats.answer_bytes + size > pipes->config.answers_max)
-        return false; /* T5 */
     struct conn *conn = incoming->conn;
+    bool fits = !pipes->stats.answer_bytes ||
+                (pipes->stats.answer_bytes + size <= pipes->config.answers_max &&
+                 conn->left_bytes + size <= pipes->config.answers_max / 2);
+    if (!fits && size > CN_PIPE_SMALL_MAX)
+        return false; /* T5 */
     cn_handles_remove(&pipes->tickets, ticket);
     incoming->ticket = 0;
     incoming->head = cn_memdup(head, head_size);
@@ -1089,6 +1124,7 @@ bool cn_pipes_answer(struct cn_pipes *pipes, uint64_t ticket, const void *head, 
     incoming->out.body = body;
     incoming->out.body_size = body_size;
     pipes->stats.answer_bytes += size;
+    conn->left_bytes += size;
     out_enqueue(conn, &incoming->out);
     pump(conn);
     return true;
@@ -1096,13 +1132,25 @@ bool cn_pipes_answer(struct cn_pipes *pipes, uint64_t ticket, const void *head, 
 
 /* --- time ------------------------------------------------------------------------------------- */
 
+/* T7 */
+static bool is_stuck(struct conn *conn, uint64_t now)
+{
+    const uint64_t silent_ms = conn->pipes->config.silent_ms;
+    uint64_t taken = cn_stream_queued(conn->stream) ? cn_stream_acked(conn->stream) + 1 : 0;
+    if (taken != conn->taken || !taken)
+        conn->took_ms = now;
+    conn->taken = taken;
+    return now - conn->heard_ms >= silent_ms || now - conn->took_ms >= silent_ms ||
+           (conn->granted && now - conn->piece_ms >= silent_ms);
+}
+
 static void tick_conn(struct conn *conn, uint64_t now)
 {
     const struct cn_pipes_config *config = &conn->pipes->config;
     if (!conn->up && now - conn->opened_ms >= config->greet_ms)
         conn_end(conn);
-    else if (conn->up && now - conn->heard_ms >= config->silent_ms)
-        conn_end(conn); /* T7 */
+    else if (conn->up && is_stuck(conn, now))
+        conn_end(conn);
     else if (conn->up && now - conn->sent_ms >= config->beat_ms &&
              cn_stream_queued(conn->stream) == 0)
         send_frame(conn, CN_FRAME_BEAT, 0, NULL, 0, NULL, 0);
@@ -1119,7 +1167,7 @@ static void on_time(uv_timer_t *timer)
         struct conn *conn = CN_CONTAINER_OF(node, struct conn, link);
         node = node->next; /* a connection leaves the list when the loop has closed it */
         if (away)
-            conn->heard_ms = now;
+            conn->heard_ms = conn->took_ms = conn->piece_ms = now;
         if (!conn->over)
             tick_conn(conn, now);
     }

@@ -33,13 +33,18 @@
  *     all of it, in pieces, by turns with whatever else is to be sent: it holds up nobody.
  * T5  Bounded: what is being received in pieces, by a budget that the lanes of a node share (each
  *     lane always has room for one); questions under way by count and bytes, of one pipe and of a
- *     lane, beyond which they are refused; answers that wait to be sent by bytes, beyond which
- *     cn_pipes_answer() refuses; pipes that come in by CN_PIPES_IN_MAX.
+ *     lane, beyond which they are refused; answers that wait to be sent by bytes of the lane, half
+ *     of them of one pipe, beyond which cn_pipes_answer() refuses (but one of CN_PIPE_SMALL_MAX is
+ *     never refused: there are no more of them than channels, and who asks waits for something);
+ *     pipes that come in by CN_PIPES_IN_MAX. Who asks is believed none of this: one that has twice
+ *     the bytes under way that it may, or leaves more to be sent to it than a frame for every
+ *     channel, breaks a rule.
  * T6  A frame that is malformed, of an unknown kind or out of place closes its pipe and nothing
  *     else.
- * T7  Both sides beat every beat_ms; one that is silent for silent_ms is closed. That is long: a
- *     lane may be busy with a script. Whether a node is alive is known sooner by its link, whose
- *     owner calls cn_pipes_break().
+ * T7  Both sides beat every beat_ms; one that is silent for silent_ms is closed, and so is one that
+ *     takes nothing of what is sent to it for as long, or sends nothing though it has room for a
+ *     message: it would keep what others need. That is long: a lane may be busy with a script.
+ *     Whether a node is alive is known sooner by its link, whose owner calls cn_pipes_break().
  * T8  Another pipe of the same lane of the same disk takes the place of the one before, which is
  *     closed before anything is read from the new one: what was lost does not come later.
  * T9  Hooks and `done` are called by the loop, never from inside a function of this header.
@@ -71,6 +76,7 @@ struct cn_tls_context;
 #define CN_PIPE_VERSION_MAX 1
 #define CN_PIPE_PIECE_MAX (64u << 10)
 #define CN_PIPE_MESSAGE_MAX (34u << 20)
+#define CN_PIPE_SMALL_MAX 1024u /* T5: of an answer that always fits */
 #define CN_PIPE_CHANNELS_MAX 65536u /* questions under way of one pipe */
 #define CN_PIPES_IN_MAX 4096u
 

@@ -777,11 +777,11 @@ static int bodies_known(void *data, uint32_t shard, const struct cn_blob_id *ids
     return rc;
 }
 
-static void beside_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+static bool beside_frame(void *data, uint64_t disk, const struct cn_frame *frame)
 {
     struct cn_bodies *bodies = ((struct cn_cluster *)data)->bodies;
-    if (bodies) /* it could not be opened: the host is about to leave */
-        cn_bodies_frame(bodies, disk, frame);
+    /* NULL: it could not be opened, and the host is about to leave. */
+    return !bodies || cn_bodies_frame(bodies, disk, frame);
 }
 
 static void beside_link(void *data, uint64_t disk, bool up)

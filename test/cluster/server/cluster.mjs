@@ -6,6 +6,10 @@ import path from "node:path";
 import { Server, cairn, tempDir } from "../../integration/lib/server.mjs";
 import { Postgres, until } from "./postgres.mjs";
 
+/** The sanitizer that the servers were built with ("address", "thread"), or undefined: sanitized.mjs. They are slower, and larger. */
+export const sanitized = process.env.CAIRN_TEST_SANITIZED;
+const preload = process.env.CAIRN_TEST_PRELOAD ? { LD_PRELOAD: process.env.CAIRN_TEST_PRELOAD } : {};
+
 /** One durable object class with what it may have, and the services that are objects. */
 export const files = {
   "wrangler.toml": `name = "ledger"
@@ -118,6 +122,8 @@ export class Cluster {
   static async make(t, { options = "", standby = true, args = [], project = files } = {}) {
     const cluster = new Cluster();
     cluster.t = t;
+    cluster.nodes = new Map();
+    t.after(() => (sanitized ? cluster.end() : cluster.kill())); // before the engine ends, which is after() later
     cluster.base = tempDir();
     cluster.args = args;
     cluster.project = path.join(cluster.base, "project");
@@ -128,9 +134,7 @@ export class Cluster {
     cluster.primary = 0;
     cluster.engines.forEach((_, i) => cluster.#link(i));
     cluster.options = options;
-    cluster.nodes = new Map();
     cluster.wires = new Map();
-    t.after(() => cluster.kill());
     return cluster;
   }
 
@@ -159,7 +163,7 @@ export class Cluster {
   async start(name, { data = `${this.base}/${name}`, args = [], wait = true } = {}) {
     const argv = ["--pdeathsig=KILL", cairn, "serve", this.project, "--listen", "127.0.0.1:0", "--lanes", "2", "--data", data,
       "--cluster", this.url(name), "--node", name, "--peer", "127.0.0.1:0", ...this.args, ...args];
-    const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off" } });
+    const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off", ...preload } });
     const server = new Server(child, data);
     server.ready.catch(() => {}); // those who wait are told
     this.nodes.set(name, server);
@@ -174,6 +178,21 @@ export class Cluster {
     for (const name of ["stdout", "stderr"]) child[name].setEncoding("utf8").on("data", (text) => (result[name] += text));
     result.code = await new Promise((resolve) => child.on("close", resolve));
     return result;
+  }
+
+  /** In order, for sanitizers that look at what is left; whoever cannot end is killed. */
+  async end() {
+    const nodes = [...this.nodes.values()].filter((server) => !server.exit);
+    for (const server of nodes) {
+      server.signal("SIGCONT");
+      server.signal("SIGTERM");
+    }
+    const late = setTimeout(() => this.kill(), 60_000);
+    for (const server of nodes) {
+      const exit = await server.exited;
+      if (exit.code !== 0) console.log(`a server ended with ${JSON.stringify(exit)}: ${server.output.slice(-2000)}`);
+    }
+    clearTimeout(late);
   }
 
   kill() {

@@ -69,7 +69,7 @@ static bool hand_send(void *data, uint64_t disk, enum cn_frame_kind kind, const 
     CHECK(frame.size <= CN_FRAME_BODY_MAX);
     pthread_rwlock_rdlock(&to->gate);
     if (to->bodies)
-        cn_bodies_frame(to->bodies, from->id, &frame);
+        CHECK(cn_bodies_frame(to->bodies, from->id, &frame));
     pthread_rwlock_unlock(&to->gate);
     free(body);
     return true;
@@ -641,16 +641,16 @@ TEST(bodies, questions_beyond_the_bound_are_refused_and_strange_ones_ignored)
     for (unsigned i = 0; i < 4000; i++) { /* what they are answered, node 1 did not ask for */
         ask.number = i;
         cn_frame_put_body(head, &ask);
-        cn_bodies_frame(nodes[0].bodies, 2, &frame);
+        CHECK(cn_bodies_frame(nodes[0].bodies, 2, &frame));
     }
     ask.shard = SHARDS; /* there is none */
     cn_frame_put_body(head, &ask);
-    cn_bodies_frame(nodes[0].bodies, 2, &frame);
+    CHECK(!cn_bodies_frame(nodes[0].bodies, 2, &frame));
     ask.shard = 1; /* the id is of another */
     cn_frame_put_body(head, &ask);
-    cn_bodies_frame(nodes[0].bodies, 2, &frame);
+    CHECK(!cn_bodies_frame(nodes[0].bodies, 2, &frame));
     frame.size--;
-    cn_bodies_frame(nodes[0].bodies, 2, &frame);
+    CHECK(!cn_bodies_frame(nodes[0].bodies, 2, &frame));
     CHECK_INT(0, put(&nodes[1], 0, 1000, &id, &err));
     CHECK(has(0, &id) && has(1, &id));
     end_world();

@@ -496,7 +496,7 @@ struct beside {
     char text[32];
 };
 
-static void beside_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+static bool beside_frame(void *data, uint64_t disk, const struct cn_frame *frame)
 {
     struct beside *beside = data;
     pthread_mutex_lock(&beside->node->lock);
@@ -506,6 +506,7 @@ static void beside_frame(void *data, uint64_t disk, const struct cn_frame *frame
     memcpy(beside->text, frame->body, frame->size < 31 ? frame->size : 31);
     pthread_cond_broadcast(&beside->node->changed);
     pthread_mutex_unlock(&beside->node->lock);
+    return true;
 }
 
 static void beside_link(void *data, uint64_t disk, bool up)

@@ -43,12 +43,13 @@ static void on_down(void *data, uint64_t disk, bool silent, const char *why)
     ((struct node *)data)->silents += silent;
 }
 
-static void on_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+static bool on_frame(void *data, uint64_t disk, const struct cn_frame *frame)
 {
     struct node *node = data;
     node->frames++;
     node->last_kind = (uint8_t)frame->kind;
     cn_buf_append(&node->got, frame->body, frame->size);
+    return frame->size != 13; /* is none, these tests say */
 }
 
 static void on_room(void *data, uint64_t disk)
@@ -419,9 +420,19 @@ TEST(link, is_closed_by_a_malformed_frame_and_the_others_are_not)
         raw_step(&raw);
     raw_close(&raw);
     CHECK_INT(2, b.downs);
+    uint8_t body[CN_FRAME_HEAD_SIZE + 13] = {0}; /* is of no message, says who has the links */
+    cn_frame_put_head(body, CN_FRAME_MESSAGE, 0, 13);
+    raw_open(&raw, &b);
+    raw_hello(&raw, 9, 2);
+    raw_send(&raw, body, sizeof(body));
+    while (!raw.ended)
+        raw_step(&raw);
+    raw_close(&raw);
+    CHECK_INT(3, b.downs);
+    b.frames = 0;
     struct cn_links_stats stats;
     cn_links_stats(b.links, &stats);
-    CHECK_INT(3, stats.malformed);
+    CHECK_INT(4, stats.malformed);
     CHECK_INT(1, stats.up);
     CHECK(cn_links_send(a.links, 2, CN_FRAME_MESSAGE, "x", 1, NULL, 0));
     UNTIL(b.frames == 1);

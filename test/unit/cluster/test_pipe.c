@@ -97,8 +97,9 @@ static void no_up(void *data, uint64_t disk)
 static void no_down(void *data, uint64_t disk, bool silent, const char *why)
 {
 }
-static void no_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+static bool no_frame(void *data, uint64_t disk, const struct cn_frame *frame)
 {
+    return false;
 }
 static void no_room(void *data, uint64_t disk)
 {
@@ -367,16 +368,14 @@ TEST(pipe, refuses_questions_and_answers_beyond_its_bounds)
     CHECK_INT(0, ask_bytes(&third, 1, 10, 0));
     UNTIL(b->count == 3);
     CHECK(cn_pipes_answer(b->pipes, b->got[1].ticket, "", 0, cn_alloc_zero(30 << 20), 30 << 20));
-    uint8_t *more = cn_alloc_zero(200);
-    CHECK(!cn_pipes_answer(b->pipes, b->got[2].ticket, "", 0, more, 200));
+    uint8_t *more = cn_alloc_zero(CN_PIPE_SMALL_MAX + 1);
+    CHECK(!cn_pipes_answer(b->pipes, b->got[2].ticket, "", 0, more, CN_PIPE_SMALL_MAX + 1));
     cn_free(more);
     CHECK(cn_pipes_waits(b->pipes, b->got[2].ticket)); /* it is still to be answered */
-    CHECK(cn_pipes_answer(b->pipes, b->got[2].ticket, "less", 4, NULL, 0) ||
-          true); /* as soon as there is room */
-    UNTIL(second.ended);
-    if (!third.ended)
-        (void)cn_pipes_answer(b->pipes, b->got[2].ticket, "less", 4, NULL, 0);
-    UNTIL(third.ended);
+    /* A small one always fits, or nobody would tell who asked. */
+    CHECK(cn_pipes_answer(b->pipes, b->got[2].ticket, "less", 4, NULL, 0));
+    UNTIL(second.ended && third.ended);
+    CHECK(third.end == CN_PIPE_ANSWERED && third.size == 4);
     ask_end(&first);
     ask_end(&second);
     ask_end(&third);
@@ -772,6 +771,98 @@ TEST(pipe, closes_one_that_breaks_a_rule_and_nothing_else)
         ask_end(&ask);
         end_pair();
     }
+}
+
+/* T5: one that has the key, and asks and asks. What it costs is bounded, whatever it sends. */
+TEST(pipe, closes_one_that_asks_more_than_it_may)
+{
+    static uint8_t body[CN_PIPE_PIECE_MAX];
+    struct cn_pipes_stats stats;
+    pair();
+    bad_open();
+    for (uint32_t channel = 1; channel <= 4095 && !bad.ended; channel++) { /* 256 MiB */
+        bad_send(CN_FRAME_WHOLE, channel, body, sizeof(body));
+        while (cn_stream_queued(bad.stream) > 1 << 20 && !bad.ended)
+            uv_run(&loop, UV_RUN_ONCE);
+    }
+    UNTIL(bad.ended);
+    CHECK_INT(2048, b->count); /* twice 64 MiB */
+    cn_pipes_stats(b->pipes, &stats);
+    CHECK_INT(1, stats.malformed);
+    bad_close();
+    end_pair();
+}
+
+/* And takes back what it asks, without taking what it is told. */
+TEST(pipe, closes_one_that_does_not_take_what_it_is_sent)
+{
+    enum { AT_ONCE = 1000 };
+    struct cn_pipes_stats stats = {0};
+    uint32_t size = CN_PIPE_PIECE_MAX + 1;
+    pair();
+    bad_open();
+    cn_stream_pause(bad.stream);
+    uint64_t rounds = 0;
+    for (; !stats.malformed && rounds < 3000; rounds++) {
+        for (uint32_t channel = 1; channel <= AT_ONCE; channel++) {
+            bad_send(CN_FRAME_LARGE, channel, &size, 4);
+            bad_send(CN_FRAME_CANCEL, channel, NULL, 0);
+        }
+        while (cn_stream_queued(bad.stream) && !stats.malformed) {
+            uv_run(&loop, UV_RUN_ONCE);
+            cn_pipes_stats(b->pipes, &stats);
+        }
+    }
+    CHECK_INT(1, stats.malformed);
+    CHECK_INT(0, stats.in_up);
+    bad_close();
+    end_pair();
+}
+
+/* T7: it beats, and that is all. */
+static void check_stuck(unsigned kind)
+{
+    struct cn_pipes_stats stats;
+    uint32_t size = CN_PIPE_MESSAGE_MAX;
+    pair_with(make_quick);
+    bad_open();
+    if (kind == CN_FRAME_WHOLE)
+        cn_stream_pause(bad.stream);
+    bad_send(kind, 1, &size, 4);
+    if (kind == CN_FRAME_WHOLE) {
+        UNTIL(b->count == 1);
+        uint8_t *answer = cn_alloc_zero(CN_PIPE_PIECE_MAX);
+        CHECK(cn_pipes_answer(b->pipes, b->got[0].ticket, NULL, 0, answer, CN_PIPE_PIECE_MAX));
+        for (uint32_t i = 2; i < 2000; i++) { /* more than the kernel keeps */
+            bad_send(CN_FRAME_WHOLE, i, "x", 1);
+            UNTIL(b->count == i);
+            answer = cn_alloc_zero(CN_PIPE_PIECE_MAX);
+            CHECK(cn_pipes_answer(b->pipes, b->got[i - 1].ticket, NULL, 0, answer,
+                                  CN_PIPE_PIECE_MAX));
+        }
+    }
+    uint64_t until = uv_hrtime() + 20000000000;
+    do {
+        bad_send(CN_FRAME_BEAT, 0, NULL, 0);
+        uv_run(&loop, UV_RUN_ONCE);
+        cn_pipes_stats(b->pipes, &stats);
+    } while (stats.in_up && uv_hrtime() < until);
+    CHECK_INT(0, stats.in_up);
+    CHECK_INT(0, stats.malformed);
+    CHECK_INT(0, stats.answer_bytes);
+    CHECK_INT(0, atomic_load(&b->budget.used));
+    bad_close();
+    end_pair();
+}
+
+TEST(pipe, closes_one_that_beats_and_takes_nothing)
+{
+    check_stuck(CN_FRAME_WHOLE);
+}
+
+TEST(pipe, closes_one_that_beats_and_sends_nothing_of_what_it_announced)
+{
+    check_stuck(CN_FRAME_LARGE);
 }
 
 /* T8 */

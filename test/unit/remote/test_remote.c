@@ -126,8 +126,9 @@ static void no_up(void *data, uint64_t disk)
 static void no_down(void *data, uint64_t disk, bool silent, const char *why)
 {
 }
-static void no_frame(void *data, uint64_t disk, const struct cn_frame *frame)
+static bool no_frame(void *data, uint64_t disk, const struct cn_frame *frame)
 {
+    return false;
 }
 static void no_room(void *data, uint64_t disk)
 {
