@@ -320,10 +320,13 @@ $(B)/cluster/node: $(CLUSTER_NODE) $(LIB)
 $(B)/cluster/test_cluster: $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -o $@ $(B)/cluster/test_cluster.o $(B)/cluster/wire.o $(TESTLIB) $(LIB) $(THIRD) $(LDLIBS_ALL)
+$(B)/cluster/stranger: $(B)/cluster/stranger.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) -o $@ $< $(SANFLAGS) -lssl -lcrypto
 .PHONY: cluster-test cluster-test-server cluster-quick cluster-campaign cluster-control cluster-planted cluster-objects cluster-chat cluster-path-stats
 cluster-test: setup-test $(B)/cluster/node $(B)/cluster/test_cluster cluster-test-server ## nodes of a cluster as processes on a real PostgreSQL, under faults; CLUSTER_SECONDS=60
 	@CLUSTER_NODE=$(abspath $(B)/cluster/node) CLUSTER_SECONDS=$(CLUSTER_SECONDS) $(B)/cluster/test_cluster
-cluster-test-server: $(B)/cairn ## the same with real servers (test/cluster/server); CLUSTER_SECONDS=60
+cluster-test-server: $(B)/cairn $(B)/cluster/stranger ## the same with real servers (test/cluster/server); CLUSTER_SECONDS=60
 	@CAIRN=$(abspath $(B)/cairn) CLUSTER_SECONDS=$(CLUSTER_SECONDS) node --test --test-concurrency=1 --test-reporter=spec test/cluster/server/*.test.mjs
 # The commit before this one, or OLD=COMMIT, built beside this tree.
 OLD ?= HEAD~1
@@ -337,10 +340,10 @@ upgrade-test: setup-test $(B)/cairn ## a rolling upgrade of a cluster from an ol
 CLUSTER_SAN_TESTS = $(or $(TEST),calls sockets services deploy r2 nodes faults past reads hostile)
 CLUSTER_SAN_RUN = node test/cluster/server/sanitized.mjs
 .PHONY: cluster-asan cluster-tsan
-cluster-asan: setup-test ## tests of clusters on servers built with SAN=address,undefined, leaks at their end included; TEST=calls
+cluster-asan: setup-test build/cluster/stranger ## tests of clusters on servers built with SAN=address,undefined, leaks at their end included; TEST=calls
 	@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined $(SAN_SERVER)
 	@$(CLUSTER_SAN_RUN) address $(dir $(SAN_SERVER)) $(CLUSTER_SAN_TESTS:%=test/cluster/server/%.test.mjs)
-cluster-tsan: setup-test ## and with SAN=thread; TEST=calls
+cluster-tsan: setup-test build/cluster/stranger ## and with SAN=thread; TEST=calls
 	@$(MAKE) --no-print-directory $(JOBS) SAN=thread $(TSAN_SERVER)
 	@$(CC) -shared -fPIC -O1 -o build/san-thread/closes.so test/lib/preload/closes.c
 	@$(CLUSTER_SAN_RUN) thread $(dir $(TSAN_SERVER)) $(CLUSTER_SAN_TESTS:%=test/cluster/server/%.test.mjs)

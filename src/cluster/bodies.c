@@ -569,8 +569,7 @@ bool cn_bodies_frame(struct cn_bodies *bodies, uint64_t disk, const struct cn_fr
         on_answer(bodies, disk, &body);
         return true;
     }
-    if (body.shard >= bodies->config.shard_count ||
-        (of_one && cn_blob_id_shard(&id) != body.shard))
+    if (body.shard >= bodies->config.shard_count || (of_one && cn_blob_id_shard(&id) != body.shard))
         return false;
     on_question(bodies, disk, &body);
     return true;

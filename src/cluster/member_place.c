@@ -12,7 +12,9 @@
  *     a move never makes a move back reasonable; and only when the map has been quiet. What is
  * under way counts as if it were there, or two at once would overshoot, and come back.
  * P3  An owner drops a replica when as many as are wanted remain on live nodes; the engine checks.
- *     Where bodies lie beside the stores, those that remain are to have all of them.
+ *     Where bodies lie beside the stores, those that remain are to have all of them, as the owner
+ *     has seen it under this epoch: a node whose replicas are dropped may be taken away, disk and
+ *     all, at that moment (test/simulate/bodies.c does).
  * P4  An owner that is asked for a copy while it gives the shard away, or has not taken it yet, says
  *     nothing: who has asked asks again, whoever is the owner then, until a copy comes.
  */
@@ -87,9 +89,10 @@ static unsigned good_replicas(struct cn_member *member, uint32_t index)
 static bool is_whole(const struct cn_member *member, uint32_t index, uint64_t disk)
 {
     const struct cn_member_shard *shard = &member->shards[index];
-    bool whole = !member->config.waits_for_whole;
+    bool told = shard->whole_epoch == shard->epoch; /* what was seen under another says nothing */
+    bool whole = !member->config.waits_for_whole || BROKEN(DROP_PARTIAL);
     for (unsigned i = 0; i < CN_CLUSTER_REPLICAS_MAX && !whole; i++)
-        whole = shard->whole_epoch == shard->epoch && shard->whole[i] == disk;
+        whole = told && shard->whole[i] == disk;
     return whole;
 }
 

@@ -35,6 +35,7 @@ enum cn_broken {
     CN_BROKEN_IGNORE_TRIM,   /* C8 */
     CN_BROKEN_FORGET_COPY,   /* S5 of member_shard.c */
     CN_BROKEN_CLAIM_CUT,     /* C8, and the engine does not ask either */
+    CN_BROKEN_DROP_PARTIAL,  /* P3 of member_place.c */
     CN_BROKEN_MEMBER
 };
 extern int cn_member_broken;

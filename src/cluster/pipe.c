@@ -101,9 +101,9 @@ struct conn {
     uint64_t piece_ms;             /* and sent something of what it has room for */
     unsigned granted;              /* messages that it has room for */
     size_t came_bytes, left_bytes; /* of one that came in: questions, answers that wait */
-    struct cn_list ready; /* of struct out */
-    struct cn_list large; /* of struct out, by large_link */
-    void **slots;         /* owned: by channel - 1, a struct cn_pipe_asked or struct incoming */
+    struct cn_list ready;          /* of struct out */
+    struct cn_list large;          /* of struct out, by large_link */
+    void **slots; /* owned: by channel - 1, a struct cn_pipe_asked or struct incoming */
     uint32_t slot_count;
     uint32_t *free; /* owned: slots that are not used, of one that asks */
     uint32_t free_count;

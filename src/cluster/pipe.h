@@ -76,7 +76,7 @@ struct cn_tls_context;
 #define CN_PIPE_VERSION_MAX 1
 #define CN_PIPE_PIECE_MAX (64u << 10)
 #define CN_PIPE_MESSAGE_MAX (34u << 20)
-#define CN_PIPE_SMALL_MAX 1024u /* T5: of an answer that always fits */
+#define CN_PIPE_SMALL_MAX 1024u     /* T5: of an answer that always fits */
 #define CN_PIPE_CHANNELS_MAX 65536u /* questions under way of one pipe */
 #define CN_PIPES_IN_MAX 4096u
 

@@ -84,6 +84,10 @@ static bool settled(int shard, const char **why)
             if (nodes[n].up && nodes[n].disk == disks[i]) {
                 *why = "has a replica that lags behind";
                 found = nodes[n].member.shards[shard].have == last;
+                if (found && !bodies_settled(&nodes[owner].store[shard], disks[i])) {
+                    *why = "has a replica that lacks bodies";
+                    found = false;
+                }
             }
         if (!found)
             return false;
@@ -198,6 +202,8 @@ void check_history(void)
             check_object((unsigned)i, object, store);
         if (!failed)
             check_replicas((unsigned)i, store);
+        if (!failed && with_bodies)
+            bodies_check((unsigned)i, store);
     }
     for (unsigned i = 1; i <= op_count; i++)
         stats.answered += ops[i].status == STATUS_OK;

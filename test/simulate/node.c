@@ -184,6 +184,8 @@ static void host_send(void *data, const struct cn_engine_statement *statement)
     if (bytes > CN_MEMBER_BATCH_BYTES && count > 1)
         fail("node %d: a batch of %u records has %llu bytes", index_of(node), count,
              (unsigned long long)bytes);
+    if (statement->kind == CN_ENGINE_DROP)
+        node->dropping[statement->items[0].shard] = statement->items[0].disk;
     engine_send(index_of(node), statement, records);
 }
 
@@ -309,6 +311,9 @@ void node_start(int n)
     node->link = 0;
     node->link_dead = true;
     node->disk_life++;
+    memset(node->whole, 0, sizeof(node->whole));
+    memset(node->whole_epoch, 0, sizeof(node->whole_epoch));
+    memset(node->dropping, 0, sizeof(node->dropping));
     TRACE("node %d starts, disk %d", n, (int)node->disk);
     struct cn_member_config config = {
         .disk = node->disk,
@@ -316,6 +321,7 @@ void node_start(int n)
         .shard_count = SHARDS,
         .replicas = replicas,
         .verified = verified,
+        .waits_for_whole = with_bodies,
         .settle_ms = 2500,
         .replace_ms = 3000,
         .copy_ms = 1500,
@@ -363,6 +369,7 @@ void node_lose_disk(int n)
     node_crash(n);
     for (unsigned i = 0; i < SHARDS; i++)
         store_clear(&node->store[i]);
+    bodies_lost(node->disk);
     if (PLANTED_MEMBER(IGNORE_TRIM)) /* a replica by the name of its node, not of its disk */
         return;
     node->disk = next_disk++;
@@ -388,6 +395,10 @@ static void serve(int n, unsigned op, int from, uint16_t from_life)
     unsigned shard = ops[op].shard;
     struct store *store = &node->store[shard];
     if (!cn_member_may_take(&node->member, node_clock(node), shard)) {
+        answer_client(n, from, from_life, op, STATUS_REFUSED, 0, 0);
+        return;
+    }
+    if (!bodies_put(n, shard, op)) {
         answer_client(n, from, from_life, op, STATUS_REFUSED, 0, 0);
         return;
     }
@@ -516,6 +527,7 @@ static void begin_checkpoint(int n)
     if (store->here && node->member.shards[shard].role >= CN_ROLE_FOLLOWING)
         push(now + 2 + (int32_t)rnd(60), EVENT_SYNCED, n, shard,
              (uint32_t)node->member.shards[shard].have | (uint32_t)store->generation << 16, NULL);
+    bodies_keep(n);
     for (unsigned i = 0; i < SHARDS; i++) /* until the next */
         cn_member_busy(&node->member, node_clock(node), i, !calm && one_in(10));
     push(now + 100 + (int32_t)rnd(700), EVENT_CHECKPOINT, n, 0, 0, NULL);
@@ -566,6 +578,12 @@ static void take_answer(int n, struct answer *answer)
         }
     }
     cn_member_answer(&node->member, node_clock(node), &answer->a);
+    if (answer->a.kind == CN_ENGINE_DROP && answer->a.live && answer->a.done &&
+        answer->a.link == node->link) {
+        uint64_t disk = node->dropping[answer->items[0].shard];
+        if (disk != node->disk) /* one that gives up its own keeps what it has (Z5) */
+            bodies_dropped(answer->items[0].shard, disk);
+    }
     answer_free(answer);
 }
 

@@ -141,6 +141,7 @@ static void begin(uint64_t seed)
     fault_reset();
     engine_reset();
     nodes_reset();
+    bodies_reset(seed % 3 == 1);
     unsigned first = 2 + rnd(NODES - 1); /* the others join later */
     for (unsigned n = 0; n < NODES; n++)
         push(n < first ? (int32_t)rnd(200) : 3000 + (int32_t)rnd(12000), EVENT_START, (int)n, 0, 0,
@@ -246,6 +247,7 @@ static const struct {
     {CN_BROKEN_CLAIM_CUT, "claim-cut", "C8"},
     {CN_BROKEN_EPOCH, "epoch", "C9"},
     {CN_BROKEN_FLAWED_ENGINE, "flawed-engine", "C11"},
+    {CN_BROKEN_DROP_PARTIAL, "drop-partial", "P3"},
 };
 
 static int run_planted(uint64_t first, uint64_t count, const char *only)

@@ -10,6 +10,7 @@
  *   node.c     nodes: the store of each shard in memory and on disk, the output gate, messages with
  *              delays, losses and partitions of any shape, clocks that run at other rates, crashes
  *              that lose what was not synced, freezes, lost disks
+ *   bodies.c   what lies beside the stores, on disks and not in the log, in one of three seeds
  *   fault.c    what goes wrong, and when it stops
  *   check.c    what must be true: of every answer when it leaves, and of the history at the end
  *
@@ -187,6 +188,10 @@ struct node {
     bool link_dead; /* nothing passes it any more; perhaps nobody knows */
     int32_t link_send_at, link_answer_at;
     const struct message *fed; /* what is being told */
+    /* By shard: which disks have all bodies, as bits, under which epoch, and whose replica the
+     * last DROP is to drop. */
+    uint32_t whole[SHARDS];
+    uint64_t whole_epoch[SHARDS], dropping[SHARDS];
 };
 extern struct node nodes[NODES];
 extern uint64_t next_disk;
@@ -202,6 +207,18 @@ void node_after(int n);           /* after every call of its member */
 void node_client(uint32_t shard); /* SHARDS: any */
 void node_move(int n, uint32_t shard);
 void node_forge(int n);
+
+/* --- what lies beside the stores -------------------------------------------------------------- */
+
+extern bool with_bodies; /* this seed's */
+void bodies_reset(bool with);
+bool bodies_put(int n, unsigned shard, unsigned op);
+void bodies_keep(int n); /* now and then */
+void bodies_dropped(unsigned shard, uint64_t disk);
+bool bodies_may_lose(uint64_t disk);
+void bodies_lost(uint64_t disk);
+bool bodies_settled(const struct store *store, uint64_t disk);
+void bodies_check(unsigned shard, const struct store *store);
 
 /* --- the history ------------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 import { WebSocket } from "ws";
-import { Cluster } from "./cluster.mjs";
+import { Cluster, sanitized } from "./cluster.mjs";
 import { absent, until } from "./postgres.mjs";
 
 const options = { skip: absent, timeout: 600_000 };
@@ -241,7 +241,8 @@ test("bodies go through both ways, piece by piece", options, async (t) => {
       gone.abort();
     }
   clearInterval(watch);
-  assert.ok(most - before < 150, `${before} MB before, ${most} MB at most`);
+  // (A sanitizer keeps what was freed for a while.)
+  assert.ok(most - before < (sanitized ? 1500 : 150), `${before} MB before, ${most} MB at most`);
 });
 
 test("calls in the middle of moves and deaths: in order, at most once, and nothing that was answered is lost", options, async (t) => {

@@ -979,6 +979,65 @@ TEST(member_balance, moves_only_between_nodes_that_differ_by_two)
     }
 }
 
+/* Whether the owner of shard 0 has asked for this disk's replica of it to be dropped. */
+static bool drops(uint64_t disk)
+{
+    rig.now += 500;
+    for (unsigned i = 0; i < rig.session_count; i++)
+        rig.sessions[i].beat++;
+    cn_member_tick(&rig.member, rig.now);
+    bool found = false;
+    while (oldest()) {
+        found = found || (oldest()->kind == CN_ENGINE_DROP && item_of(oldest())->disk == disk);
+        if (oldest()->kind == CN_ENGINE_READ)
+            answer_read(10, false, 0);
+        else
+            answer_done(oldest()->kind);
+    }
+    rig.sent_count = rig.answered = rig.act_count = rig.told_count = 0; /* room for more */
+    return found;
+}
+
+/* Serves shard 0, which has replicas here, on disk 2, which is being drained, and on disk 3. */
+static void serve_while_another_drains(bool waits)
+{
+    begin(false);
+    rig.member.config.waits_for_whole = waits;
+    rig.sessions[1] = (struct cn_engine_session){.id = 3, .disk = 3, .beat = 1};
+    rig.session_count = 2;
+    rig.shards[0].replica_count = 3;
+    rig.shards[0].disks[2] = 3;
+    join();
+    serve();
+    rig.sent_count = rig.answered = 0;
+    rig.sessions[0].draining = true;
+}
+
+/* P3 of member_place.c: as many as are wanted remain, and have what lies beside the store. */
+TEST(member_replica, is_dropped_when_those_that_remain_are_whole)
+{
+    static const uint64_t all[] = {1, 3}, without_other[] = {1}, without_own[] = {3, 2};
+    serve_while_another_drains(false);
+    CHECK(drops(2));
+
+    serve_while_another_drains(true);
+    uint64_t epoch = rig.shards[0].epoch;
+    CHECK(!drops(2)); /* nothing is known of them */
+    cn_member_whole(&rig.member, 0, epoch, without_other, 1);
+    CHECK(!drops(2));
+    cn_member_whole(&rig.member, 0, epoch, without_own, 2);
+    CHECK(!drops(2)); /* the one that drains does not count */
+    cn_member_whole(&rig.member, 0, epoch - 1, all, 2);
+    CHECK(!drops(2)); /* as it was under another owner, perhaps */
+    cn_member_whole(&rig.member, 1, epoch, all, 2);
+    CHECK(!drops(2)); /* another shard */
+    cn_member_whole(&rig.member, 0, epoch, all, 2);
+    cn_member_whole(&rig.member, 0, epoch, without_other, 1);
+    CHECK(!drops(2)); /* it has fallen behind since */
+    cn_member_whole(&rig.member, 0, epoch, all, 2);
+    CHECK(drops(2));
+}
+
 TEST(member_checkpoint, is_told_with_a_beat)
 {
     begin(false);
