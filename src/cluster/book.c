@@ -109,7 +109,12 @@ int cn_book_ask(const struct cn_book *book, const char *sql, const char *const *
         .existing = book->existing,
         .shard_count = book->shard_count,
         .replicas = book->replicas,
-        .hooks = {&question, on_up, on_down, on_answer, on_hint, NULL, NULL, on_told}};
+        .hooks = {.data = &question,
+                  .up = on_up,
+                  .down = on_down,
+                  .answer = on_answer,
+                  .hint = on_hint,
+                  .told = on_told}};
     int rc = cn_engine_pg_new(&question.loop, &config, &question.engine, err);
     if (rc == 0) {
         uv_timer_init(&question.loop, &question.timer);

@@ -135,7 +135,12 @@ int cn_lookout_new(const struct cn_book *book, struct cn_lookout **out, struct c
         .allow_flaws = book->allow_flaws,
         .shard_count = book->shard_count,
         .replicas = book->replicas,
-        .hooks = {lookout, on_up, on_down, on_answer, on_hint, NULL, NULL, on_told}};
+        .hooks = {.data = lookout,
+                  .up = on_up,
+                  .down = on_down,
+                  .answer = on_answer,
+                  .hint = on_hint,
+                  .told = on_told}};
     int rc = cn_engine_pg_new(&lookout->loop, &config, &lookout->engine, err);
     if (rc < 0) {
         CN_ASSERT(uv_loop_close(&lookout->loop) == 0);

@@ -14,6 +14,18 @@ const program = path.join(root, "build/cluster/stranger");
 const options = { skip: absent || (!existsSync(program) && "build/cluster/stranger is not built"), timeout: 600_000 };
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** Until the test is over, whatever becomes of it. */
+function every(t, ms, what) {
+  const timer = setInterval(() => {
+    try {
+      what();
+    } catch (error) {
+      if (error.code !== "ENOENT") throw error; // the server has ended: others tell
+    }
+  }, ms);
+  t.after(() => clearInterval(timer));
+}
+
 // --- frames, as src/cluster/frame.h has them ---------------------------------------------------
 
 const HELLO = 1, BEAT = 2, MESSAGE = 3, COPY = 4, BODY_ASK = 16, PIPE = 32, WELCOME = 33, WHOLE = 34, LARGE = 35, PIECE = 37, CANCEL = 38;
@@ -55,7 +67,7 @@ class Stranger {
     t.after(() => this.child.kill("SIGKILL"));
     this.got = Buffer.alloc(0);
     this.told = "";
-    this.child.stdin.on("error", () => {});
+    this.child.stdin.on("error", () => {}).setMaxListeners(0);
     this.child.stdout.on("data", (bytes) => (this.got = Buffer.concat([this.got, bytes])));
     this.child.stderr.setEncoding("utf8").on("data", (text) => (this.told += text));
     this.exited = new Promise((resolve) => this.child.on("close", () => resolve(this.told)));
@@ -74,7 +86,7 @@ class Stranger {
     const bytes = Buffer.concat(frames);
     if (this.ended || this.child.exitCode !== null) return false;
     if (!this.child.stdin.write(bytes))
-      await Promise.race([this.exited, new Promise((resolve) => this.child.stdin.once("drain", resolve))]);
+      await Promise.race([this.exited, new Promise((resolve) => this.child.stdin.once("drain", resolve)), pause(5000)]);
     return !this.ended;
   }
 
@@ -94,7 +106,7 @@ class Attack {
 
   async know() {
     const rows = (await this.cluster.engine.ask("SELECT node || ' ' || id || ' ' || address FROM cairn.disk")).split("\n").map((row) => row.split(" "));
-    this.disks = Object.fromEntries(rows.map(([node, disk]) => [node, BigInt(disk)]));
+    this.disks = Object.fromEntries(rows.map(([node, disk]) => [node, BigInt.asUintN(64, BigInt(disk))]));
     this.addresses = Object.fromEntries(rows.map(([node, , address]) => [node, address]));
     [this.id, this.key] = (await this.cluster.engine.ask("SELECT id || ' ' || secret FROM cairn.cluster")).split(" ");
   }
@@ -118,9 +130,11 @@ class Attack {
     this.load = (async () => {
       for (let i = 0; this.going; i++)
         for (const node of ["a", "b"]) {
-          const { status, value } = await this.cluster.try(node, `/add/n${i % 16}/${i}`, 30_000);
+          // (A node whose lease ran out, on a busy machine, says that nothing has happened: it is asked again.)
+          let answer;
+          for (let tries = 0; tries < 3 && answer?.status !== 200; tries++) answer = await this.cluster.try(node, `/add/n${i % 16}/${i}`, 30_000);
           this.calls++;
-          if (status !== 200) this.failures.push(`${node}: ${status} ${value}`);
+          if (answer.status !== 200) this.failures.push(`${node}: ${answer.status} ${answer.value}`);
         }
     })();
   }
@@ -198,9 +212,13 @@ test("without the key nobody is answered, and a node with an old key is refused"
   fresh.child.kill("SIGKILL");
   // a has the old one: what it has, it answers for; b, which does not, cannot call it, and says so. Once a has the new one, all is well.
   const names = Array.from({ length: 16 }, (_, i) => `n${i}`);
-  const refused = await attack.cluster.try("b", `/all/${await until(async () => {
-    for (const name of names) if ((await attack.cluster.owner(name)) === "a") return name;
-  }, "an object of a", 60_000)}`, 30_000);
+  const refused = await until(async () => {
+    for (const name of names) {
+      if ((await attack.cluster.owner(name)) !== "a") continue;
+      const answer = await attack.cluster.try("b", `/all/${name}`, 30_000);
+      if ((await attack.cluster.owner(name)) === "a") return answer; // shards move for balance meanwhile: the engine knows how
+    }
+  }, "an object that stays with a", 120_000);
   assert.equal(refused.status, 503, refused.value);
   assert.deepEqual(await attack.cluster.nodes.get("a").stop(), { code: 0, signal: null });
   await attack.cluster.start("a");
@@ -247,14 +265,14 @@ test("thousands who never finish their greeting, byte by byte, cost little and k
   const [host, port] = attack.addresses.a.split(":");
   const before = { memory: attack.memory("a"), files: attack.files("a") };
   let most = { memory: 0, files: 0 };
-  const watch = setInterval(() => (most = { memory: Math.max(most.memory, attack.memory("a")), files: Math.max(most.files, attack.files("a")) }), 20);
+  every(t, 20, () => (most = { memory: Math.max(most.memory, attack.memory("a")), files: Math.max(most.files, attack.files("a")) }));
   // The beginning of a ClientHello that announces 512 bytes; one byte more now and then.
   const start = Buffer.from("1603010200010001fc0303", "hex");
   const sockets = new Set();
   let opened = 0;
-  const drip = setInterval(() => {
+  every(t, 500, () => {
     for (const socket of sockets) socket.write(Buffer.from([opened & 255]));
-  }, 500);
+  });
   while (opened < 4000) {
     await Promise.all(Array.from({ length: 100 }, () => new Promise((resolve) => {
       const socket = net.connect(Number(port), host, () => {
@@ -271,8 +289,6 @@ test("thousands who never finish their greeting, byte by byte, cost little and k
   await until(async () => (await attack.cluster.engine.tryAsk("SELECT count(DISTINCT owner) FROM cairn.shard")) === "3", "the new node owns something", 200_000);
   await until(() => sockets.size <= 64, "all but a few were closed", 60_000);
   await attack.end();
-  clearInterval(watch);
-  clearInterval(drip);
   await until(() => sockets.size === 0, "those, too: their time is over", 60_000);
   assert.ok(most.files - before.files < 64 + 2 * 64 + 100, `${before.files} files before, ${most.files} at most`); // and a backlog that was accepted at once
   assert.ok(most.memory - before.memory < (sanitized ? 600 : 60), `${before.memory} MB before, ${most.memory} MB at most`);
@@ -284,7 +300,7 @@ test("one who has the key, sends for ever and reads nothing costs little, and is
   const body = Buffer.alloc(60_000, 1);
   const before = attack.memory("a");
   let most = 0;
-  const watch = setInterval(() => (most = Math.max(most, attack.memory("a"))), 20);
+  every(t, 20, () => (most = Math.max(most, attack.memory("a"))));
   const floods = {
     "questions that he takes back": (i) => [frame(WHOLE, (i % 1000) + 1, Buffer.from("?")), frame(CANCEL, (i % 1000) + 1)],
     "large ones that he takes back": (i) => [frame(LARGE, (i % 1000) + 1, u32(1 << 20)), frame(CANCEL, (i % 1000) + 1)],
@@ -297,7 +313,7 @@ test("one who has the key, sends for ever and reads nothing costs little, and is
     let sent = 0;
     for (const limit = Date.now() + 120_000; Date.now() < limit; ) {
       const frames = Array.from({ length: what === "questions" ? 10 : 1000 }, () => flood(sent++)).flat();
-      if (!(await Promise.race([stranger.send(...frames), pause(30_000).then(() => true)]))) break;
+      if (!(await stranger.send(...frames))) break;
     }
     assert.ok(stranger.ended, `${what}: ${sent} were sent, and he is still there`);
   }
@@ -306,6 +322,5 @@ test("one who has the key, sends for ever and reads nothing costs little, and is
   await link.send(attack.hello("a"));
   for (const limit = Date.now() + 10_000; Date.now() < limit; ) if (!(await link.send(...Array.from({ length: 1000 }, () => frame(BEAT))))) break;
   await attack.end();
-  clearInterval(watch);
   assert.ok(most - before < (sanitized ? 1000 : 250), `${before} MB before, ${most} MB at most`);
 });
