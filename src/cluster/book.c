@@ -101,20 +101,19 @@ int cn_book_ask(const struct cn_book *book, const char *sql, const char *const *
                                 .rc = CN_ETIMEOUT,
                                 .why = "it does not answer"};
     cn_loop_init(&question.loop);
-    struct cn_engine_pg_config config = {
-        .conninfo = book->conninfo,
-        .node = book->node,
-        .cluster = book->cluster,
-        .allow_flaws = book->allow_flaws,
-        .existing = book->existing,
-        .shard_count = book->shard_count,
-        .replicas = book->replicas,
-        .hooks = {.data = &question,
-                  .up = on_up,
-                  .down = on_down,
-                  .answer = on_answer,
-                  .hint = on_hint,
-                  .told = on_told}};
+    struct cn_engine_pg_config config = {.conninfo = book->conninfo,
+                                         .node = book->node,
+                                         .cluster = book->cluster,
+                                         .allow_flaws = book->allow_flaws,
+                                         .existing = book->existing,
+                                         .shard_count = book->shard_count,
+                                         .replicas = book->replicas,
+                                         .hooks = {.data = &question,
+                                                   .up = on_up,
+                                                   .down = on_down,
+                                                   .answer = on_answer,
+                                                   .hint = on_hint,
+                                                   .told = on_told}};
     int rc = cn_engine_pg_new(&question.loop, &config, &question.engine, err);
     if (rc == 0) {
         uv_timer_init(&question.loop, &question.timer);

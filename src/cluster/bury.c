@@ -72,11 +72,8 @@ int cn_bury(const struct cn_bury *bury, unsigned timeout_ms, struct cn_err *err)
         .node = bury->node,
         .cluster = bury->cluster,
         .allow_flaws = bury->allow_flaws,
-        .hooks = {.data = &burial,
-                  .up = on_up,
-                  .down = on_down,
-                  .answer = on_answer,
-                  .hint = on_hint}};
+        .hooks = {
+            .data = &burial, .up = on_up, .down = on_down, .answer = on_answer, .hint = on_hint}};
     int rc = cn_engine_pg_new(&burial.loop, &config, &burial.engine, err);
     if (rc == 0) {
         uv_timer_init(&burial.loop, &burial.timer);

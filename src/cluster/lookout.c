@@ -128,19 +128,18 @@ int cn_lookout_new(const struct cn_book *book, struct cn_lookout **out, struct c
     struct cn_lookout *lookout = CN_NEW(struct cn_lookout);
     lookout->book = book;
     cn_loop_init(&lookout->loop);
-    struct cn_engine_pg_config config = {
-        .conninfo = book->conninfo,
-        .node = book->node,
-        .cluster = book->cluster,
-        .allow_flaws = book->allow_flaws,
-        .shard_count = book->shard_count,
-        .replicas = book->replicas,
-        .hooks = {.data = lookout,
-                  .up = on_up,
-                  .down = on_down,
-                  .answer = on_answer,
-                  .hint = on_hint,
-                  .told = on_told}};
+    struct cn_engine_pg_config config = {.conninfo = book->conninfo,
+                                         .node = book->node,
+                                         .cluster = book->cluster,
+                                         .allow_flaws = book->allow_flaws,
+                                         .shard_count = book->shard_count,
+                                         .replicas = book->replicas,
+                                         .hooks = {.data = lookout,
+                                                   .up = on_up,
+                                                   .down = on_down,
+                                                   .answer = on_answer,
+                                                   .hint = on_hint,
+                                                   .told = on_told}};
     int rc = cn_engine_pg_new(&lookout->loop, &config, &lookout->engine, err);
     if (rc < 0) {
         CN_ASSERT(uv_loop_close(&lookout->loop) == 0);
