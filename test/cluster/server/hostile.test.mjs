@@ -150,7 +150,7 @@ class Attack {
   }
 
   memory(node) {
-    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.cluster.nodes.get(node).pid}/status`, "utf8"))[1]) / 1024;
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.cluster.nodes.get(node).pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
   }
 
   files(node) {
