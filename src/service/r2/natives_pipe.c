@@ -17,6 +17,7 @@
  * N1  A pipe that waits for its client keeps its blob open only while few are (READERS_KEPT): slow
  *     clients do not use up descriptors.
  * N2  A pipe gives at most TURN_SIZE bytes in a row, then lets the lane's others go on.
+ * N3  end() frees the pipe: what is to be known of it afterwards is read before.
  *
  * Threads:   the lane's, but for the reads on the pool.
  * Ownership: a pipe belongs to itself; it goes when its event is over and no read runs. */
@@ -127,16 +128,17 @@ static void read_next(struct pipe *pipe)
 
 static void on_drain(struct cn_http_request *http);
 
-/* What cn_http_write() has returned: whether the pipe goes on. */
+/* What cn_http_write() has returned: whether the pipe goes on. If not, it is gone (N3). */
 static bool goes_on(struct pipe *pipe, struct cn_event *event, int rc)
 {
+    bool more = rc >= 0 && pipe->left;
     if (rc < 0)
         end(pipe, event,
             rc == CN_EINVALID ? "The body is longer than its Content-Length"
                               : "The client disconnected");
-    else if (!pipe->left)
+    else if (!more)
         end(pipe, event, NULL);
-    return rc >= 0 && pipe->left;
+    return more;
 }
 
 /* N1; not while a read runs. */
