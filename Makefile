@@ -493,7 +493,7 @@ path-stats-million: $(B)/cairn ## a million events through apps/path-stats: two 
 
 # The whole server under sanitizers: what ends, and what is still held then. The engine itself is not checked; it
 # handles faults of its own making, and its allocator is the system's (Malloc) so that what it frees is seen.
-SAN_TESTS := objects/stale serve/ending websockets/websockets services/r2-damaged
+SAN_TESTS := objects/stale serve/ending websockets/websockets services/r2 services/r2-damaged
 san-quick: ## a few integration tests on the server built with SAN=address,undefined
 	@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined build/san-address-undefined/cairn
 	@ASAN_OPTIONS=detect_leaks=0:allow_user_segv_handler=1 Malloc=1 CAIRN=$(abspath build/san-address-undefined/cairn) \
