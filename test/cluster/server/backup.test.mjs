@@ -312,38 +312,41 @@ test("an owner that is killed, and a shard that moves, while it is copied", opti
   const load = new Load(cluster);
   await load.atLeast(5);
   const base = tempDir();
-  for (const round of ["killed", "moved"]) {
-    const { shard, owner, other } = await elsewhere(cluster);
-    const big = await fill(cluster, shard, round);
-    const before = load.acknowledged();
-    const copy = path.join(base, round), asked = cluster.nodes.get("a");
-    const folder = path.join(copy, "shards", String(shard).padStart(4, "0"));
-    const backup = run("backup", copy, "--data", `${cluster.base}/a`);
-    while (!existsSync(path.join(folder, "log")) && !existsSync(path.join(folder, "catalog"))) await new Promise((resolve) => setTimeout(resolve, 1));
-    if (round === "killed") {
-      cluster.nodes.get(owner).signal("SIGKILL");
-    } else {
-      asked.signal("SIGSTOP"); // it is shorter than what others take for death
-      good(await cluster.command("move", String(shard), other));
-      asked.signal("SIGCONT");
+  // Whether the copy is still under way when its owner is hurt is a matter of milliseconds: one that was not is as good a backup, and it is tried again.
+  for (const round of ["killed", "moved"])
+    for (let again = false, attempt = 0; !again; attempt++) {
+      assert.ok(attempt < 5, `${round}: no copy was in the middle`);
+      const { shard, owner, other } = await elsewhere(cluster);
+      const big = await fill(cluster, shard, `${round}-${attempt}`);
+      const before = load.acknowledged();
+      const copy = path.join(base, `${round}-${attempt}`), asked = cluster.nodes.get("a");
+      const folder = path.join(copy, "shards", String(shard).padStart(4, "0"));
+      const backup = run("backup", copy, "--data", `${cluster.base}/a`);
+      while (!existsSync(folder)) await new Promise((resolve) => setTimeout(resolve, 1));
+      if (round === "killed") {
+        cluster.nodes.get(owner).signal("SIGKILL");
+      } else {
+        asked.signal("SIGSTOP"); // it is shorter than what others take for death
+        const moved = await cluster.command("move", String(shard), other);
+        asked.signal("SIGCONT");
+        good(moved);
+      }
+      const done = good(await backup);
+      for (const [name, node] of cluster.nodes) if (name !== owner) assert.equal(node.exit, undefined, `${name}: ${node.output}`);
+      t.diagnostic(`${round}: ${done.stdout.trim()}; ${asked.output.match(/backup: shard .*/g)?.join("; ")}`);
+      again = new RegExp(`backup: shard ${shard}: .*; trying again`).test(asked.output);
+      if (again) assert.notEqual(JSON.parse(readFileSync(path.join(copy, "BACKUP.json"), "utf8")).shards[shard].owner, owner);
+      assert.ok(readdirSync(path.join(folder, "objects")).length > 0, "with databases that were checkpointed");
+      assert.match(good(await run("check", copy)).stdout, /: clean/);
+      const restored = await compareServer(t, copy, before, load);
+      assert.deepEqual(await (await restored.fetch(`/all/${big}`)).json(), Array.from({ length: 16 }, (_, k) => String(k)));
+      await restored.stop();
+      asked.output = "";
+      if (round === "killed") {
+        await cluster.start(owner);
+        await cluster.whole();
+      }
     }
-    assert.ok(!existsSync(path.join(folder, "REPLICA")), "it was in the middle");
-    const done = good(await backup);
-    for (const [name, node] of cluster.nodes) if (name !== owner) assert.equal(node.exit, undefined, `${name}: ${node.output}`);
-    t.diagnostic(`${round}: ${done.stdout.trim()}; ${asked.output.match(/backup: shard .*/g)?.join("; ")}`);
-    assert.match(asked.output, new RegExp(`backup: shard ${shard}: .*; trying again`), "it was taken again");
-    assert.notEqual(JSON.parse(readFileSync(path.join(copy, "BACKUP.json"), "utf8")).shards[shard].owner, owner);
-    assert.ok(readdirSync(path.join(folder, "objects")).length > 0, "with databases that were checkpointed");
-    assert.match(good(await run("check", copy)).stdout, /: clean/);
-    const restored = await compareServer(t, copy, before, load);
-    assert.deepEqual(await (await restored.fetch(`/all/${big}`)).json(), Array.from({ length: 16 }, (_, k) => String(k)));
-    await restored.stop();
-    asked.output = "";
-    if (round === "killed") {
-      await cluster.start(owner);
-      await cluster.whole();
-    }
-  }
   await load.stop();
 });
 
