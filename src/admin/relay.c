@@ -308,6 +308,11 @@ enum cn_relay_end cn_relay_call(struct cn_control_call *call, const struct cn_re
             end = fail(call, &transfer, err);
             break;
         }
+        if (transfer.line->answer.cut && !transfer.line->answer.head && !transfer.begun) {
+            cn_err_set(err, CN_ECLOSED, "the node that has it has broken the call off");
+            end = CN_RELAY_LOST;
+            break;
+        }
         if (transfer.line->answer.refused) {
             cn_err_set(err, CN_ECLOSED, "the node that had it does not any more");
             end = CN_RELAY_REFUSED;

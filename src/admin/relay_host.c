@@ -67,7 +67,7 @@ static void answer(struct session *session)
         return;
     struct cn_control_call *call = &session->call;
     struct cn_relay_answer said = {.ended = session->ended || session->gone,
-                                   .cut = call->cut || (session->gone && !session->ended),
+                                   .cut = session->ended ? call->cut : session->gone,
                                    .refused = session->ended && call->refused,
                                    .more = room};
     if (!session->head_sent && !said.refused && (session->begun || session->ended)) {
