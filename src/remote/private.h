@@ -52,8 +52,8 @@ struct cn_remote_lane {
     struct cn_ws_carrier carrier; /* for it */
     struct cn_list far_routes;    /* far.c */
     uint64_t far_pass;
-    uv_timer_t far_timer;         /* runs while one of them has something to ask again */
-    struct cn_map askers;         /* number of a pipe -> uint32_t[]: O3, by shard */
+    uv_timer_t far_timer; /* runs while one of them has something to ask again */
+    struct cn_map askers; /* number of a pipe -> uint32_t[]: O3, by shard */
     struct cn_loans loans;
 };
 
@@ -74,7 +74,7 @@ struct cn_remote {
     struct cn_host_session sessions[CN_CLUSTER_NODES_MAX];
     unsigned session_count;
     bool told;
-    pthread_mutex_t door_lock;     /* guards what follows, and who is in it */
+    pthread_mutex_t door_lock; /* guards what follows, and who is in it */
     const struct cn_others_door *door;
 };
 
