@@ -336,17 +336,13 @@ upgrade-test: setup-test $(B)/cairn ## a rolling upgrade of a cluster from an ol
 	$(Q)$(MAKE) --no-print-directory -C $(B)/old
 	@CAIRN=$(abspath $(B)/cairn) CAIRN_OLD=$(abspath $(B)/old/build/cairn) node --test --test-reporter=spec test/cluster/server/upgrade.test.mjs
 
-# The same servers under sanitizers: test/cluster/server/sanitized.mjs. Any report is a failure. TEST="calls sockets": some of its files.
+# The same servers under the sanitizers of addresses and undefined behaviour: test/cluster/server/sanitized.mjs. Any report is a failure. TEST="calls sockets": some of its files.
 CLUSTER_SAN_TESTS = $(or $(TEST),calls sockets services deploy r2 nodes faults past reads hostile)
 CLUSTER_SAN_RUN = node test/cluster/server/sanitized.mjs
-.PHONY: cluster-asan cluster-tsan
+.PHONY: cluster-asan
 cluster-asan: setup-test build/cluster/stranger ## tests of clusters on servers built with SAN=address,undefined, leaks at their end included; TEST=calls
 	@$(MAKE) --no-print-directory $(JOBS) SAN=address,undefined $(SAN_SERVER)
-	@$(CLUSTER_SAN_RUN) address $(dir $(SAN_SERVER)) $(CLUSTER_SAN_TESTS:%=test/cluster/server/%.test.mjs)
-cluster-tsan: setup-test build/cluster/stranger ## and with SAN=thread; TEST=calls
-	@$(MAKE) --no-print-directory $(JOBS) SAN=thread $(TSAN_SERVER)
-	@$(CC) -shared -fPIC -O1 -o build/san-thread/closes.so test/lib/preload/closes.c
-	@$(CLUSTER_SAN_RUN) thread $(dir $(TSAN_SERVER)) $(CLUSTER_SAN_TESTS:%=test/cluster/server/%.test.mjs)
+	@$(CLUSTER_SAN_RUN) $(dir $(SAN_SERVER)) $(CLUSTER_SAN_TESTS:%=test/cluster/server/%.test.mjs)
 
 # Campaigns against real servers, judged by their histories: test/cluster/server/campaign.mjs.
 CAMPAIGN ?= --nodes 5 --faults 300 --failovers 30 --r2

@@ -6,9 +6,8 @@ import path from "node:path";
 import { Server, cairn, tempDir } from "../../integration/lib/server.mjs";
 import { Postgres, until } from "./postgres.mjs";
 
-/** The sanitizer that the servers were built with ("address", "thread"), or undefined: sanitized.mjs. They are slower, and larger. */
-export const sanitized = process.env.CAIRN_TEST_SANITIZED;
-const preload = process.env.CAIRN_TEST_PRELOAD ? { LD_PRELOAD: process.env.CAIRN_TEST_PRELOAD } : {};
+/** Whether the servers were built with a sanitizer (sanitized.mjs): they are slower, and larger. */
+export const sanitized = Boolean(process.env.CAIRN_TEST_SANITIZED);
 
 /** One durable object class with what it may have, and the services that are objects. */
 export const files = {
@@ -163,7 +162,7 @@ export class Cluster {
   async start(name, { data = `${this.base}/${name}`, args = [], wait = true } = {}) {
     const argv = ["--pdeathsig=KILL", cairn, "serve", this.project, "--listen", "127.0.0.1:0", "--lanes", "2", "--data", data,
       "--cluster", this.url(name), "--node", name, "--peer", "127.0.0.1:0", ...this.args, ...args];
-    const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off", ...preload } });
+    const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off" } });
     const server = new Server(child, data);
     server.ready.catch(() => {}); // those who wait are told
     this.nodes.set(name, server);

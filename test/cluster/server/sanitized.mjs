@@ -1,5 +1,5 @@
-// Runs tests of this folder on a server built with a sanitizer: `node sanitized.mjs address|thread FOLDER FILE ...`, as `make cluster-asan` and
-// `make cluster-tsan` do. FOLDER has the server, and gets a folder of reports.
+// Runs tests of this folder on a server built with SAN=address,undefined: `node sanitized.mjs FOLDER FILE ...`, as `make cluster-asan` does. FOLDER has
+// the server, and gets a folder of reports.
 //
 // A report ends its server, but a test need not notice: one of three nodes that dies is what it may be about. So reports go to files, and any file
 // is a failure, whatever the tests say. With CAIRN_TEST_SANITIZED a cluster is ended by SIGTERM when its test is over (cluster.mjs), so that what is
@@ -9,32 +9,25 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from "node:f
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-const [kind, folder, ...files] = process.argv.slice(2);
+const [folder, ...files] = process.argv.slice(2);
+if (files.length === 0) throw new Error("usage: sanitized.mjs FOLDER FILE ...");
 const lib = fileURLToPath(new URL("../../lib", import.meta.url));
 const reports = path.resolve(folder, "reports");
 rmSync(reports, { recursive: true, force: true });
 mkdirSync(reports, { recursive: true });
 const log = `log_path=${reports}/report`;
 
-// The engine handles faults of its own making, and its allocator is the system's, so that what it frees is seen. Under the sanitizer of threads it
-// collects on the lane's own thread: it stops others by signals, which the sanitizer delays.
+// JavaScriptCore handles faults of its own making, and its allocator is the system's (Malloc), so that what it frees is seen.
 const settings = {
-  address: {
-    ASAN_OPTIONS: `detect_leaks=1:allow_user_segv_handler=1:${log}`,
-    LSAN_OPTIONS: `suppressions=${lib}/lsan.supp:print_suppressions=0`,
-    UBSAN_OPTIONS: `halt_on_error=1:print_stacktrace=1:${log}`,
-  },
-  thread: {
-    TSAN_OPTIONS: `halt_on_error=0:exitcode=66:report_signal_unsafe=0:second_deadlock_stack=1:history_size=4:suppressions=${lib}/tsan.supp:${log}`,
-    JSC_useConcurrentGC: "0",
-    CAIRN_TEST_PRELOAD: path.resolve(folder, "closes.so"),
-  },
-}[kind];
-if (!settings || files.length === 0) throw new Error("usage: sanitized.mjs address|thread FOLDER FILE ...");
+  ASAN_OPTIONS: `detect_leaks=1:allow_user_segv_handler=1:${log}`,
+  LSAN_OPTIONS: `suppressions=${lib}/lsan.supp:print_suppressions=0`,
+  UBSAN_OPTIONS: `halt_on_error=1:print_stacktrace=1:${log}`,
+  Malloc: "1",
+};
 
 const child = spawn(process.execPath, ["--test", "--test-concurrency=1", "--test-reporter=spec", ...files], {
   stdio: "inherit",
-  env: { ...process.env, ...settings, Malloc: "1", CAIRN: path.resolve(folder, "cairn"), CAIRN_TEST_SANITIZED: kind },
+  env: { ...process.env, ...settings, CAIRN: path.resolve(folder, "cairn"), CAIRN_TEST_SANITIZED: "1" },
 });
 for (const name of ["SIGINT", "SIGTERM"]) process.on(name, () => child.kill(name));
 let code = await new Promise((resolve) => child.on("close", (status) => resolve(status ?? 1)));
