@@ -102,6 +102,7 @@ async function begin(t, names = NAMES) {
   const cluster = await Cluster.make(t, { project: project(false) });
   for (const name of names) await cluster.start(name);
   await cluster.whole(Math.min(2, names.length));
+  await until(async () => Number(await cluster.engine.ask("SELECT count(DISTINCT owner) FROM cairn.shard")) > 1, "shards have spread", 240_000);
   return cluster;
 }
 
