@@ -42,6 +42,17 @@ bucket_name = "big"
   },
 `);
 
+/** A bucket that changes its node during a put, as after the start of a cluster, refuses it with a sentence. */
+async function exported(server) {
+  for (;;) {
+    try {
+      return await run(server, "export");
+    } catch (error) {
+      if (!server.nodes || !/put it again \(10043\)/.test(error.message)) throw error;
+    }
+  }
+}
+
 test("D1-5 a million rows through gzip into R2", async (t) => {
   let server = await serve(dir);
   t.after(() => server.stop());
@@ -50,7 +61,7 @@ test("D1-5 a million rows through gzip into R2", async (t) => {
   server = await serve(dir, { data: server.data });
   const memory = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))[1]) * 1024;
   const idle = memory("VmRSS");
-  assert.equal(await run(server, "export"), ROWS);
+  assert.equal(await exported(server), ROWS);
   const peak = memory("VmHWM");
   assert.ok(peak - idle < MEMORY_MAX, `${(peak - idle) >> 20} MiB over idle`);
   assert.equal(await run(server, "count"), ROWS);

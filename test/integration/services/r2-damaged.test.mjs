@@ -29,7 +29,7 @@ test("R2-1 a damaged body is cut where the damage is; other answers go on", asyn
   }
   const folders = server.directories.map((folder) => path.join(folder, "blobs")).filter(existsSync);
   const blobs = folders.flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => path.join(folder, name))).filter((file) => statSync(file).isFile());
-  assert.equal(blobs.length, server.nodes ? 4 : 2); // a cluster has each twice
+  assert.ok(server.nodes ? blobs.length >= 4 : blobs.length === 2, String(blobs)); // a cluster has each twice, or once more
   for (const at of [SIZE / 2, 1000]) {
     for (const file of blobs) {
       const fd = openSync(file, "r+");
@@ -44,7 +44,7 @@ test("R2-1 a damaged body is cut where the damage is; other answers go on", asyn
       }, "a damaged body came whole");
     }
   }
-  await server.until(/blob [0-9a-f]{32} is damaged/);
+  await server.until(/(blob [0-9a-f]{32}|a body of shard \d+) is damaged/);
   assert.equal((await fetch(`${server.url}/put/new`, { method: "POST", body: "x" })).status, 200);
   assert.equal(await (await fetch(`${server.url}/get/new`)).text(), "x");
   assert.equal(server.exit, undefined);
