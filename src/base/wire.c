@@ -374,7 +374,8 @@ static int get_run(const struct cn_wire_field *field, uint8_t *to, const uint8_t
 int cn_wire_get(const struct cn_wire_field *fields, void *to, const uint8_t *bytes, size_t size,
                 void *data)
 {
-    const uint8_t *at = bytes, *end = bytes + size;
+    const uint8_t *at = bytes,
+                  *end = size ? bytes + size : bytes; /* of nothing, bytes may be NULL */
     uint64_t last = 0, key, value;
     cn_wire_clear(fields, to);
     while (at < end) {
