@@ -17,7 +17,8 @@
  * S3  A number is good for the instance that it was given to alone.
  * S4  In a cluster an object of this lane may be on another node, today and not tomorrow: that is
  *     asked anew with every call, before anything is copied. Where it moves in between, the call
- *     goes by bytes that are made of the copies: an argument is read once, wherever its object is. */
+ *     goes by bytes that are made of the copies: an argument is read once, wherever its object is.
+ */
 #include <math.h>
 
 #include "base/mem.h"

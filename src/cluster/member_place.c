@@ -15,8 +15,8 @@
  *     Where bodies lie beside the stores, those that remain are to have all of them, as the owner
  *     has seen it under this epoch: a node whose replicas are dropped may be taken away, disk and
  *     all, at that moment (test/simulate/bodies.c does).
- * P4  An owner that is asked for a copy while it gives the shard away, or has not taken it yet, says
- *     nothing: who has asked asks again, whoever is the owner then, until a copy comes.
+ * P4  An owner that is asked for a copy while it gives the shard away, or has not taken it yet,
+ * says nothing: who has asked asks again, whoever is the owner then, until a copy comes.
  */
 #include "cluster/member_private.h"
 

@@ -50,10 +50,10 @@ struct cn_ws_far {
     uint64_t target;       /* the end on the other side */
     bool near;             /* F4: it was claimed here */
     bool attached;
-    bool waits;        /* F5 */
-    bool told;         /* the other side asks to hold back */
-    unsigned doomed;   /* F2: ticks since it was named in an answer; 0: it was not */
-    uint64_t until_ms; /* parked: loop time when it is lost, */
+    bool waits;           /* F5 */
+    bool told;            /* the other side asks to hold back */
+    unsigned doomed;      /* F2: ticks since it was named in an answer; 0: it was not */
+    uint64_t until_ms;    /* parked: loop time when it is lost, */
     struct cn_ws_site by; /* and who has asked for it; disk 0: this node's own */
     bool parks;           /* PARK goes out behind what the queue of the end has */
     void (*parked)(void *data, bool is_parked); /* somebody waits for it; NULL: nobody */
