@@ -671,6 +671,17 @@ TEST(replica, many_shards_share_threads_and_both_disks_checkpoint_meanwhile)
             last[i] = storetest_commit(db);
             cn_database_close(db);
         }
+        /* A boundary comes with the owner's checkpoint. While it is fed, it may be in the follower
+         * and not in its file yet. */
+        uint32_t each = (uint32_t)row % SHARDS;
+        struct cn_replica *from = cn_replicas_find(cluster.replicas[0], each);
+        struct cn_replica *to = cn_replicas_find(cluster.replicas[1], each);
+        CHECK_INT(0, cn_store_wait(stores[each], last[each], NULL));
+        CHECK_INT(0, cn_replica_checkpoint(from, NULL));
+        uint64_t all = cn_replica_appended(from);
+        do
+            CHECK_INT(0, cn_replica_checkpoint(to, NULL));
+        while (cn_replica_appended(to) < all);
     }
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct cn_replica *owner = cn_replicas_find(cluster.replicas[0], i);
