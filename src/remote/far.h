@@ -8,6 +8,8 @@
  * W2  What it may have had, fails; and with it all that was asked before that was known: nothing
  *     arrives behind something that is lost (F1 of worker/ws_far.h). So it is when the node is
  *     silent.
+ * W3  A node whose session has ended, by the engine, is gone: nothing is asked of it again, and all
+ *     conversations with it end at once. Their clients are told, and come again.
  *
  * Threads:   the lane's. */
 #ifndef CN_REMOTE_FAR_H

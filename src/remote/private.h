@@ -55,6 +55,8 @@ struct cn_remote_lane {
     uv_timer_t far_timer; /* runs while one of them has something to ask again */
     struct cn_map askers; /* number of a pipe -> uint32_t[]: O3, by shard */
     struct cn_loans loans;
+    struct cn_host_session told[CN_CLUSTER_NODES_MAX]; /* the sessions that were live last, */
+    unsigned told_count;                               /* W3 of far.h */
 };
 
 /* Relaxed: they are only looked at. */

@@ -35,6 +35,30 @@ static void letter_free(struct letter *letter)
     cn_free(letter);
 }
 
+static bool is_among(uint64_t disk, const struct cn_host_session *sessions, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (sessions[i].disk == disk)
+            return true;
+    }
+    return false;
+}
+
+/* W3 of far.h */
+static void break_ended(struct cn_remote_lane *lane, const struct cn_host_session *sessions,
+                        unsigned count)
+{
+    struct cn_host_session before[CN_CLUSTER_NODES_MAX];
+    unsigned before_count = lane->told_count;
+    memcpy(before, lane->told, before_count * sizeof(*before));
+    memcpy(lane->told, sessions, count * sizeof(*sessions));
+    lane->told_count = count;
+    for (unsigned i = 0; i < before_count; i++) {
+        if (!is_among(before[i].disk, sessions, count))
+            cn_far_break(lane, before[i].disk);
+    }
+}
+
 /* T10, S1, S4 */
 static void tell(struct cn_remote_lane *lane, uint64_t own, const struct cn_host_session *sessions,
                  unsigned count)
@@ -42,6 +66,8 @@ static void tell(struct cn_remote_lane *lane, uint64_t own, const struct cn_host
     uint32_t term = lane->loans.term;
     cn_pipes_session(lane->pipes, own);
     cn_loans_told(lane, own, sessions, count);
+    if (sessions)
+        break_ended(lane, sessions, count);
     if (lane->worker && lane->loans.term != term)
         lane->worker->stub_term = lane->loans.term;
 }
