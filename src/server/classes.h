@@ -11,7 +11,9 @@
  *       the store: a crash leaves the state before or after a deployment.
  *   K2  Names of namespaces in the store follow the file (cn_classes_settle()), never
  *       the other way round; they are what people see in listings.
- *   K3  A deleted class keeps its number and its objects until retention is over.
+ *   K3  A deleted class keeps its number and its objects until retention is over; from then on it
+ *       cannot be taken back, and some of its objects go with every deployment, on each node of a
+ *       cluster those of the shards that it has.
  *
  * Threads:   none; whoever deploys, one at a time.
  * Ownership: the struct owns its arrays and texts. */

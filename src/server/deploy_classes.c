@@ -24,6 +24,8 @@
 #define REQUEST_FILE "deploy.json"
 /* Objects of classes past their time that one deployment removes. */
 #define PURGE_MAX 10000
+#define CLOCKS_MS \
+    3600000 /* what clocks of nodes may differ by: who takes a class back is another */
 
 /* ---- what may be deleted or taken back ---- */
 
@@ -234,6 +236,30 @@ static int purge_old(struct cn_classes *classes, int64_t retention_ms, struct cn
     return changed ? cn_classes_save(classes, disk, err) : 0;
 }
 
+/* The same on a node of several: of the shards that it has. The table is all nodes', so the entry
+ * stays: no node knows that all objects are gone. */
+static void purge_here(const struct cn_classes *classes, int64_t retention_ms,
+                       struct cn_shards *shards)
+{
+    int64_t limit = cn_clock_wall_ms(cn_clock_system()) - retention_ms - CLOCKS_MS;
+    size_t left = PURGE_MAX;
+    for (size_t i = 0; i < classes->entry_count; i++) {
+        const struct cn_class_entry *entry = &classes->entries[i];
+        if (!entry->deleted_ms || entry->deleted_ms >= limit)
+            continue;
+        for (unsigned k = 0; k < cn_shards_count(shards) && left; k++) {
+            struct cn_shard *shard = cn_shards_hold_index(shards, k);
+            struct cn_err err = {0};
+            if (!shard)
+                continue;
+            if (purge_store(shard->store, (uint32_t)entry->ns, &left, &err) < 0)
+                cn_warn("%s/%s: objects of the deleted class are left: %s", entry->script,
+                        entry->name, err.text);
+            cn_shard_release(shard);
+        }
+    }
+}
+
 /* ---- applying ---- */
 
 /* Every line but notes that repeat themselves with each start. */
@@ -290,7 +316,9 @@ int cn_deploy_classes(const struct cn_deploy_input *input, bool tells, struct cn
     if (rc < 0)
         return rc;
     rc = cn_classes_settle(classes, shards, err);
-    if (rc == 0 && !input->ledger) /* no node of several knows that all objects are gone */
+    if (rc == 0 && input->ledger)
+        purge_here(classes, retention(input->asked), shards);
+    else if (rc == 0)
         rc = purge_old(classes, retention(input->asked), disk, shards, err);
     if (rc < 0)
         goto free_classes;

@@ -90,7 +90,8 @@ static void plan_script_first(struct planner *planner, const char *script)
 
 /* ---- steps ---- */
 
-/* A deleted class that may be taken back, or NULL. */
+/* A deleted class that may be taken back, or NULL. Not after its time (K3): some of its objects may
+ * be gone. */
 static struct cn_class_entry *find_recoverable(struct planner *planner, const char *script,
                                                const char *name)
 {
@@ -100,6 +101,7 @@ static struct cn_class_entry *find_recoverable(struct planner *planner, const ch
         struct cn_class_entry *entry = &planner->next->entries[i];
         if (entry->deleted_ms && strcmp(entry->script, script) == 0 &&
             strcmp(entry->name, name) == 0 &&
+            options->now_ms - entry->deleted_ms <= options->retention_ms &&
             is_named(options->recover, options->recover_count, entry) &&
             (!newest || entry->deleted_ms > newest->deleted_ms))
             newest = entry;

@@ -77,6 +77,35 @@ test("what one node takes, all serve: versions, rollback, secrets, shares, asset
   for (const server of fleet.nodes.values()) assert.deepEqual(await server.stop(), { code: 0, signal: null }, server.output);
 });
 
+test("objects of a deleted class stay for the retention time, and go from every node after it", options, async (t) => {
+  const fleet = await Fleet.begin(t);
+  const clients = await fleet.clients();
+  const many = `import { DurableObject } from "cloudflare:workers";
+export class Room extends DurableObject { mark(name) { this.ctx.storage.kv.put("name", name); } }
+export default { async fetch(request, env) { const name = new URL(request.url).pathname; await env.ROOM.getByName(name).mark(name); return new Response(name); } };`;
+  await clients.a.deploy("x", many, room({ new_tag: "v1", steps: [{ new_sqlite_classes: ["Room"] }] }));
+  const nodes = [...fleet.nodes.values()];
+  for (let i = 0; i < 60; i++) {
+    await until(async () => (await get(nodes[i % nodes.length], `/${i}`, { host: "x.localhost" }).catch(() => ({}))).text === `/${i}`, `object ${i}`);
+  }
+  const admin = async (name, target) => (await fetch(fleet.nodes.get(name).admin + target, { headers: { authorization: `Bearer ${readFileSync(`${fleet.base}/${name}/admin.token`, "utf8").trim()}` } })).json();
+  const left = async (name) => (await admin(name, "/api/namespaces?count=1")).namespaces.filter((each) => each.name.includes("Room")).map((each) => each.objects ?? each.count);
+  for (const name of NAMES) assert.deepEqual(await left(name), [60], name);
+
+  await clients.b.deploy("x", hello("no objects"), { metadata: { migrations: { old_tag: "v1", new_tag: "v2", steps: [{ deleted_classes: ["Room"] }] } } });
+  await clients.c.deploy("x", hello("again"));
+  for (const name of NAMES) assert.deepEqual(await left(name), [60], name);
+
+  // As if that had been long ago.
+  const { crc32c, ...table } = JSON.parse(await fleet.engine.ask("SELECT body FROM cairn.document WHERE name = 'classes'"));
+  table.version = 1; // without the checksum, as who edits it must
+  for (const entry of table.classes) if (entry.deleted_ms) entry.deleted_ms = 1000;
+  await fleet.engine.ask(`UPDATE cairn.document SET body = '${JSON.stringify(table)}', version = version + 1 WHERE name = 'classes'`);
+  await clients.a.deploy("x", hello("once more"));
+  await until(async () => (await left("b"))[0] === 0 || undefined, "they are gone");
+  for (const name of NAMES) assert.deepEqual(await left(name), [0], name);
+});
+
 test("migrations are applied once; a version that one node cannot serve is served by none; nodes that were away catch up before they serve", options, async (t) => {
   const fleet = await Fleet.begin(t);
   const clients = await fleet.clients();

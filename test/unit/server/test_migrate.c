@@ -24,6 +24,7 @@ struct world {
     struct cn_shards *shards;
     char out[4096];              /* the plan of the last deployment */
     const char *allow, *recover; /* one name each, for the next one */
+    int64_t now_ms;              /* 0: 1000 */
     const char *code;            /* "A B": what the first project exports; NULL: not known */
 };
 
@@ -85,11 +86,12 @@ static bool deploy(struct world *world, const char *a, const char *toml_a, const
         split_words(words, &code, items);
         projects[0].exported = &code;
     }
+    int64_t now_ms = world->now_ms ? world->now_ms : 1000;
     struct cn_migrate_options options = {.allow_delete = &world->allow,
                                          .allow_delete_count = world->allow ? 1 : 0,
                                          .recover = &world->recover,
                                          .recover_count = world->recover ? 1 : 0,
-                                         .now_ms = 1000,
+                                         .now_ms = now_ms,
                                          .retention_ms = 1000};
     CHECK_INT(0, cn_classes_load(&classes, world->disk, &err));
     CHECK_INT(0, cn_classes_settle(&classes, world->shards, &err));
@@ -232,6 +234,27 @@ TEST(migrate, DO_MIG_2_deletion_needs_permission_and_can_be_taken_back)
     APPLIES(&world, "w", anew, NULL, NULL);
     CHECK_STR("recover   w/A\n", world.out);
     CHECK_INT(a, number(&world, "w", "A"));
+    world_close(&world);
+}
+
+/* K3: some of its objects may be gone. */
+TEST(migrate, a_deleted_class_cannot_be_taken_back_after_its_time)
+{
+    static const char with_delete[] =
+        V1 "[[migrations]]\ntag = \"v2\"\ndeleted_classes = [\"A\"]\n";
+    static const char anew[] = "[[migrations]]\ntag = \"v2\"\n"
+                               "[[migrations]]\ntag = \"v3\"\nnew_sqlite_classes = [\"A\"]\n";
+    struct world world;
+    world_open(&world);
+    APPLIES(&world, "w", V1, NULL, NULL);
+    int64_t a = number(&world, "w", "A");
+    world.allow = "w/A";
+    APPLIES(&world, "w", with_delete, NULL, NULL);
+    world.recover = "A";
+    world.now_ms = 2001;
+    APPLIES(&world, "w", anew, NULL, NULL);
+    CHECK(!strstr(world.out, "recover"));
+    CHECK(number(&world, "w", "A") != a);
     world_close(&world);
 }
 
