@@ -282,6 +282,7 @@ const acts = {
     begin("stop", node, "upgrade: stop");
     const end = await stage.stop(node);
     if (end.code !== 0) judge.wrong("S4", `${node} was stopped in order and ended with ${JSON.stringify(end)}: ${stage.nodes.get(node).output.slice(-500)}`);
+    await until(() => members.every((member) => member.state !== "here" || member.node !== node), `clients of ${node} see that it is gone`);
     await everybody();
     begin("none", node, "upgrade: start");
     await stage.start(node);
