@@ -55,14 +55,21 @@ export class Postgres {
   async start() {
     // setpriv: it ends with this process, whatever ends that.
     const argv = [...(user.uid ? [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : []), "--pdeathsig=QUIT", path.join(bin, "postgres"), "-D", "data"];
-    await this.exited; // one that was killed leaves processes, which end a moment later
-    rmSync(path.join(this.dir, "data/postmaster.pid"), { force: true });
     const [program, ...rest] = [...(this.place?.prefix ?? []), "setpriv", ...argv];
-    this.child = spawn(program, rest, { cwd: this.dir, stdio: ["ignore", "pipe", "pipe"] });
-    this.output = "";
-    for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => (this.output += text));
-    this.exited = new Promise((resolve) => this.child.on("exit", resolve));
-    await until(async () => (await this.tryAsk("SELECT 1")) === "1", `PostgreSQL starts:\n${this.output}`);
+    await this.exited;
+    // One that was killed leaves processes, which end a moment later: until then it refuses to start beside them.
+    for (const deadline = Date.now() + 60_000; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
+      this.child = spawn(program, rest, { cwd: this.dir, stdio: ["ignore", "pipe", "pipe"] });
+      this.output = "";
+      for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => (this.output += text));
+      let ended = false;
+      this.exited = new Promise((resolve) => this.child.on("exit", resolve)).then(() => (ended = true));
+      await until(async () => ended || (await this.tryAsk("SELECT 1")) === "1", "PostgreSQL");
+      if (!ended) break;
+      if (Date.now() > deadline) throw new Error(`PostgreSQL does not start:\n${this.output}`);
+      // Its number may be another's by now, who lives.
+      if (Date.now() > deadline - 50_000) rmSync(path.join(this.dir, "data/postmaster.pid"), { force: true });
+    }
     return this;
   }
 
