@@ -7,7 +7,7 @@
 #include "admin/relay.h"
 #include "base/wire.h"
 
-enum { SIZE_BYTES = 4, TEXT_MAX = 4096, FIELDS_MAX = 64 << 10 };
+enum { TEXT_MAX = 4096, FIELDS_MAX = 64 << 10 };
 
 static const struct cn_wire_field ask_fields[] = {
     CN_WIRE_UINT(1, struct cn_relay_ask, step, CN_RELAY_CLOSE),
@@ -37,32 +37,6 @@ static const struct cn_wire_field answer_fields[] = {
     CN_WIRE_BOOL(10, struct cn_relay_answer, more),
     CN_WIRE_END};
 
-static void put(const struct cn_wire_field *fields, const void *of, struct cn_buf *out)
-{
-    static const uint8_t room[SIZE_BYTES];
-    size_t at = out->size;
-    cn_buf_append(out, room, SIZE_BYTES);
-    cn_wire_put(fields, of, out);
-    for (unsigned i = 0; i < SIZE_BYTES; i++)
-        out->data[at + i] = (uint8_t)((out->size - at - SIZE_BYTES) >> (8 * i));
-}
-
-static int get(const struct cn_wire_field *fields, void *to, const uint8_t *bytes, size_t size,
-               const uint8_t **piece, size_t *piece_size)
-{
-    size_t head = 0;
-    cn_wire_clear(fields, to);
-    if (size < SIZE_BYTES)
-        return CN_EPROTOCOL;
-    for (unsigned i = 0; i < SIZE_BYTES; i++)
-        head |= (size_t)bytes[i] << (8 * i);
-    if (head > size - SIZE_BYTES)
-        return CN_EPROTOCOL;
-    *piece = bytes + SIZE_BYTES + head;
-    *piece_size = size - SIZE_BYTES - head;
-    return cn_wire_get(fields, to, bytes + SIZE_BYTES, head, NULL);
-}
-
 /* Pairs of a name and a value, each with its NUL; a name is not empty, and nothing in them ends a
  * line of a head. */
 static bool is_pairs(const struct cn_buf *pairs)
@@ -81,18 +55,18 @@ static bool is_pairs(const struct cn_buf *pairs)
 
 void cn_relay_ask_put(const struct cn_relay_ask *ask, struct cn_buf *out)
 {
-    put(ask_fields, ask, out);
+    cn_wire_put_head(ask_fields, ask, out);
 }
 
 void cn_relay_answer_put(const struct cn_relay_answer *answer, struct cn_buf *out)
 {
-    put(answer_fields, answer, out);
+    cn_wire_put_head(answer_fields, answer, out);
 }
 
 int cn_relay_ask_get(struct cn_relay_ask *ask, const uint8_t *bytes, size_t size,
                      const uint8_t **piece, size_t *piece_size)
 {
-    int rc = get(ask_fields, ask, bytes, size, piece, piece_size);
+    int rc = cn_wire_get_head(ask_fields, ask, bytes, size, piece, piece_size);
     bool good = ask->step && ask->session &&
                 (ask->step != CN_RELAY_OPEN ||
                  (ask->method && ask->target && ask->target[0] == '/' && ask->scopes)) &&
@@ -103,7 +77,7 @@ int cn_relay_ask_get(struct cn_relay_ask *ask, const uint8_t *bytes, size_t size
 int cn_relay_answer_get(struct cn_relay_answer *answer, const uint8_t *bytes, size_t size,
                         const uint8_t **piece, size_t *piece_size)
 {
-    int rc = get(answer_fields, answer, bytes, size, piece, piece_size);
+    int rc = cn_wire_get_head(answer_fields, answer, bytes, size, piece, piece_size);
     bool good = (!answer->head || (answer->status >= 200 && answer->type &&
                                    !answer->type[strcspn(answer->type, "\r\n")])) &&
                 is_pairs(&answer->fields);

@@ -405,3 +405,33 @@ int cn_wire_get(const struct cn_wire_field *fields, void *to, const uint8_t *byt
     }
     return 0;
 }
+
+/* --- heads ------------------------------------------------------------------------------------ */
+
+enum { HEAD_SIZE_BYTES = 4 };
+
+void cn_wire_put_head(const struct cn_wire_field *fields, const void *from, struct cn_buf *out)
+{
+    static const uint8_t room[HEAD_SIZE_BYTES];
+    size_t at = out->size;
+    cn_buf_append(out, room, HEAD_SIZE_BYTES);
+    cn_wire_put(fields, from, out);
+    for (unsigned i = 0; i < HEAD_SIZE_BYTES; i++)
+        out->data[at + i] = (uint8_t)((out->size - at - HEAD_SIZE_BYTES) >> (8 * i));
+}
+
+int cn_wire_get_head(const struct cn_wire_field *fields, void *to, const uint8_t *bytes,
+                     size_t size, const uint8_t **rest, size_t *rest_size)
+{
+    size_t head = 0;
+    cn_wire_clear(fields, to);
+    if (size < HEAD_SIZE_BYTES)
+        return CN_EPROTOCOL;
+    for (unsigned i = 0; i < HEAD_SIZE_BYTES; i++)
+        head |= (size_t)bytes[i] << (8 * i);
+    if (head > size - HEAD_SIZE_BYTES)
+        return CN_EPROTOCOL;
+    *rest = bytes + HEAD_SIZE_BYTES + head;
+    *rest_size = size - HEAD_SIZE_BYTES - head;
+    return cn_wire_get(fields, to, bytes + HEAD_SIZE_BYTES, head, NULL);
+}

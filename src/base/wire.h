@@ -127,6 +127,11 @@ void cn_wire_put(const struct cn_wire_field *fields, const void *from, struct cn
 /* 0, CN_EPROTOCOL (W3), CN_EVERSION (W2), CN_ENOMEM. `data` is for CN_WIRE_OWN. */
 int cn_wire_get(const struct cn_wire_field *fields, void *to, const uint8_t *bytes, size_t size,
                 void *data);
+/* A struct before bytes that are not its own: its size in four bytes, the struct; the rest follows.
+ * get: as above; `rest` is borrowed from `bytes`. */
+void cn_wire_put_head(const struct cn_wire_field *fields, const void *from, struct cn_buf *out);
+int cn_wire_get_head(const struct cn_wire_field *fields, void *to, const uint8_t *bytes,
+                     size_t size, const uint8_t **rest, size_t *rest_size);
 /* Frees what the fields own, and makes them zero. */
 void cn_wire_clear(const struct cn_wire_field *fields, void *of);
 

@@ -7,7 +7,7 @@
 #include "base/wire.h"
 #include "object/call.h"
 
-enum { SIZE_BYTES = 4, FAULTS_ALL = 15 };
+enum { FAULTS_ALL = 15 };
 
 /* Q1: their numbers are on the wire. */
 static_assert(CN_CALL_FETCH == 0 && CN_CALL_RPC == 1 && CN_CALL_OTHER == 3 && CN_CALL_ADOPT == 6,
@@ -49,40 +49,14 @@ static const struct cn_wire_field reply_fields[] = {
     CN_WIRE_UINT(6, struct cn_reply, owner, UINT64_MAX),
     CN_WIRE_END};
 
-static void put(const struct cn_wire_field *fields, const void *of, struct cn_buf *out)
-{
-    static const uint8_t room[SIZE_BYTES];
-    size_t at = out->size;
-    cn_buf_append(out, room, SIZE_BYTES);
-    cn_wire_put(fields, of, out);
-    for (unsigned i = 0; i < SIZE_BYTES; i++)
-        out->data[at + i] = (uint8_t)((out->size - at - SIZE_BYTES) >> (8 * i));
-}
-
-static int get(const struct cn_wire_field *fields, void *to, const uint8_t *bytes, size_t size,
-               const uint8_t **body, size_t *body_size)
-{
-    size_t head = 0;
-    cn_wire_clear(fields, to);
-    if (size < SIZE_BYTES)
-        return CN_EPROTOCOL;
-    for (unsigned i = 0; i < SIZE_BYTES; i++)
-        head |= (size_t)bytes[i] << (8 * i);
-    if (head > size - SIZE_BYTES)
-        return CN_EPROTOCOL;
-    *body = bytes + SIZE_BYTES + head;
-    *body_size = size - SIZE_BYTES - head;
-    return cn_wire_get(fields, to, bytes + SIZE_BYTES, head, NULL);
-}
-
 void cn_question_put(const struct cn_question *question, struct cn_buf *out)
 {
-    put(question_fields, question, out);
+    cn_wire_put_head(question_fields, question, out);
 }
 
 void cn_reply_put(const struct cn_reply *reply, struct cn_buf *out)
 {
-    put(reply_fields, reply, out);
+    cn_wire_put_head(reply_fields, reply, out);
 }
 
 /* Q2 */
@@ -112,14 +86,14 @@ static bool is_good(const struct cn_question *question)
 int cn_question_get(struct cn_question *question, const uint8_t *bytes, size_t size,
                     const uint8_t **body, size_t *body_size)
 {
-    int rc = get(question_fields, question, bytes, size, body, body_size);
+    int rc = cn_wire_get_head(question_fields, question, bytes, size, body, body_size);
     return rc < 0 || is_good(question) ? rc : CN_EPROTOCOL;
 }
 
 int cn_reply_get(struct cn_reply *reply, const uint8_t *bytes, size_t size, const uint8_t **body,
                  size_t *body_size)
 {
-    int rc = get(reply_fields, reply, bytes, size, body, body_size);
+    int rc = cn_wire_get_head(reply_fields, reply, bytes, size, body, body_size);
     bool good = reply->type && (reply->type != CN_REPLY_FAILED || reply->code);
     return rc < 0 || good ? rc : CN_EPROTOCOL;
 }
