@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -528,27 +527,13 @@ struct checking {
     char prefix[32];
 };
 
-static void problem(struct checking *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void problem(struct checking *check, const char *format, ...)
-{
-    char text[CN_ERR_TEXT_MAX + 256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    check->report->problem_count++;
-    if (check->report->problem)
-        check->report->problem(check->report->data, text);
-}
-
 static int check_file(void *data, const struct cn_manifest_entry *entry)
 {
     struct checking *check = data;
     struct cn_err err = {0};
     (void)cn_map_set(&check->listed, entry->path, strlen(entry->path), check);
     if (cn_manifest_take(check->disk, entry, NULL, NULL, &err) < 0)
-        problem(check, "%s", err.text);
+        cn_check_problem(check->report, "%s", err.text);
     return 0;
 }
 
@@ -557,7 +542,7 @@ static int check_listed(void *data, const char *path)
     struct checking *check = data;
     if (strcmp(path, CN_MANIFEST_FILE) != 0 && strcmp(path, CN_MANIFEST_FILES) != 0 &&
         !cn_map_find(&check->listed, path, strlen(path)))
-        problem(check, "%s is not in the list of files", path);
+        cn_check_problem(check->report, "%s is not in the list of files", path);
     return 0;
 }
 
@@ -565,7 +550,7 @@ static void pass_on(void *data, const char *text)
 {
     struct checking *check = data;
     check->report->problem_count--; /* it is counted where it was found */
-    problem(check, "%s: %s", check->prefix, text);
+    cn_check_problem(check->report, "%s: %s", check->prefix, text);
 }
 
 static int check_body(void *data, const struct cn_blob_id *id)
@@ -574,7 +559,8 @@ static int check_body(void *data, const struct cn_blob_id *id)
     char text[2 * CN_BLOB_ID_SIZE + 1];
     cn_hex_encode(id->bytes, CN_BLOB_ID_SIZE, text);
     if (!cn_blob_is_here(check->blobs, id))
-        problem(check, "%s refers to the body %s, which is missing", check->prefix, text);
+        cn_check_problem(check->report, "%s refers to the body %s, which is missing", check->prefix,
+                         text);
     return 0;
 }
 
@@ -591,7 +577,7 @@ static void check_shard(struct checking *check, uint32_t shard, uint64_t lsn)
     struct cn_check_report *report = check->report;
     uint64_t before = report->problem_count;
     if (cn_check(overlay, &part, &err) < 0)
-        problem(check, "%s: %s", path, err.text);
+        cn_check_problem(check->report, "%s: %s", path, err.text);
     cn_disk_overlay_free(overlay);
     cn_disk_sub_free(folder);
     report->problem_count = before + part.problem_count + (err.code != 0);
@@ -600,11 +586,11 @@ static void check_shard(struct checking *check, uint32_t shard, uint64_t lsn)
     report->object_bytes += part.object_bytes;
     report->archive_count += part.archive_count;
     if (cn_backup_shard_open(&view, check->disk, shard, lsn, &err) < 0) {
-        problem(check, "%s", err.text);
+        cn_check_problem(check->report, "%s", err.text);
         return;
     }
     if (cn_backup_shard_bodies(&view, check_body, check, &err) < 0)
-        problem(check, "%s: %s", path, err.text);
+        cn_check_problem(check->report, "%s: %s", path, err.text);
     cn_backup_shard_close(&view);
 }
 
@@ -620,7 +606,7 @@ static int check_blob(void *data, const struct cn_blob_id *id)
         cn_blob_close(reader);
     }
     if (rc < 0)
-        problem(check, "%s", err.text);
+        cn_check_problem(check->report, "%s", err.text);
     return 0;
 }
 
@@ -634,7 +620,7 @@ int cn_restore_check(struct cn_disk *disk, struct cn_check_report *report, struc
     int rc = cn_manifest_read(disk, manifest, err);
     if (rc == 0) {
         if (cn_manifest_each(disk, manifest, check_file, &check, &own) < 0)
-            problem(&check, "%s", own.text);
+            cn_check_problem(check.report, "%s", own.text);
         else
             rc = cn_disk_walk(disk, "", check_listed, &check);
         if (rc < 0)
@@ -646,7 +632,7 @@ int cn_restore_check(struct cn_disk *disk, struct cn_check_report *report, struc
         for (uint32_t i = 0; i < manifest->shard_count; i++)
             check_shard(&check, i, manifest->shards[i].lsn);
         if (cn_blobs_walk(check.blobs, check_blob, &check, &own) < 0)
-            problem(&check, "%s", own.text);
+            cn_check_problem(check.report, "%s", own.text);
         cn_blobs_close(check.blobs);
     }
     cn_map_fini(&check.listed);

@@ -28,18 +28,16 @@ struct check {
     struct cn_check_report *report;
 };
 
-static void problem(struct check *check, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void problem(struct check *check, const char *format, ...)
+void cn_check_problem(struct cn_check_report *report, const char *format, ...)
 {
     char text[CN_ERR_TEXT_MAX + 256];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    check->report->problem_count++;
-    if (check->report->problem)
-        check->report->problem(check->report->data, text);
+    report->problem_count++;
+    if (report->problem)
+        report->problem(report->data, text);
 }
 
 /* ---- the log ---- */
@@ -88,30 +86,34 @@ static void check_segment(struct check *check, const char *path, bool is_last, u
     int64_t time_ms = INT64_MIN;
     int rc = cn_segment_reader_open(&reader, check->disk, path, &err);
     if (rc < 0) {
-        problem(check, "%s: %s", path, err.text);
+        cn_check_problem(check->report, "%s: %s", path, err.text);
         *next_lsn = *next_number = 0;
         return;
     }
     if (*next_number && reader.header.number != *next_number)
-        problem(check, "%s: segment %" PRIu64 " is missing before it", path, *next_number);
+        cn_check_problem(check->report, "%s: segment %" PRIu64 " is missing before it", path,
+                         *next_number);
     else if (*next_lsn && reader.header.first_lsn != *next_lsn)
-        problem(check, "%s begins with LSN %" PRIu64 " instead of %" PRIu64, path,
-                reader.header.first_lsn, *next_lsn);
+        cn_check_problem(check->report, "%s begins with LSN %" PRIu64 " instead of %" PRIu64, path,
+                         reader.header.first_lsn, *next_lsn);
     while ((rc = cn_segment_reader_next(&reader, &record, &err)) == 1) {
         check->report->record_count++;
         if (check_record(&record, &err) < 0)
-            problem(check, "%s: record %" PRIu64 ": %s", path, record.header.lsn, err.text);
+            cn_check_problem(check->report, "%s: record %" PRIu64 ": %s", path, record.header.lsn,
+                             err.text);
         if (record.header.time_ms < time_ms)
-            problem(check, "%s: record %" PRIu64 " is older than the one before it", path,
-                    record.header.lsn);
+            cn_check_problem(check->report,
+                             "%s: record %" PRIu64 " is older than the one before it", path,
+                             record.header.lsn);
         time_ms = record.header.time_ms;
     }
     if (rc == 0)
         rc = cn_segment_reader_damaged(&reader, &err);
     if (rc < 0)
-        problem(check, "%s: %s", path, err.text);
+        cn_check_problem(check->report, "%s: %s", path, err.text);
     else if (rc > 0)
-        problem(check, "%s: record %" PRIu64 " is damaged, but was durable", path, reader.next_lsn);
+        cn_check_problem(check->report, "%s: record %" PRIu64 " is damaged, but was durable", path,
+                         reader.next_lsn);
     *next_lsn = is_last || rc != 0 ? 0 : reader.next_lsn;
     *next_number = reader.header.number + 1;
     cn_segment_reader_close(&reader);
@@ -198,14 +200,14 @@ static void check_object(struct check *check, struct cn_store *store,
     check->report->object_count++;
     check->report->object_bytes += entry->size;
     if (cn_database_open(store, &entry->key, &options, &db, &err) < 0) {
-        problem(check, "%s does not open: %s", name, err.text);
+        cn_check_problem(check->report, "%s does not open: %s", name, err.text);
         return;
     }
     if (cn_database_size(db) != entry->size)
-        problem(check, "%s has %" PRIu64 " bytes, but %" PRIu64 " in the catalog", name,
-                cn_database_size(db), entry->size);
+        cn_check_problem(check->report, "%s has %" PRIu64 " bytes, but %" PRIu64 " in the catalog",
+                         name, cn_database_size(db), entry->size);
     if (cn_database_alarm(db) != entry->alarm_ms)
-        problem(check, "%s has another alarm than the catalog says", name);
+        cn_check_problem(check->report, "%s has another alarm than the catalog says", name);
     cn_database_close(db);
     if (entry->size == 0)
         return;
@@ -213,17 +215,17 @@ static void check_object(struct check *check, struct cn_store *store,
     uint32_t page_count;
     uint64_t lsn;
     if (cn_store_snapshot(store, &entry->key, ignore_page, NULL, &page_count, &lsn, &err) < 0) {
-        problem(check, "%s cannot be read: %s", name, err.text);
+        cn_check_problem(check->report, "%s cannot be read: %s", name, err.text);
         return;
     }
     if (cn_database_open(store, &entry->key, &options, &db, &err) < 0) {
-        problem(check, "%s does not open: %s", name, err.text);
+        cn_check_problem(check->report, "%s does not open: %s", name, err.text);
         return;
     }
     if (integrity(db, finding, sizeof(finding), &err) < 0)
-        problem(check, "%s cannot be read: %s", name, err.text);
+        cn_check_problem(check->report, "%s cannot be read: %s", name, err.text);
     else if (strcmp(finding, "ok") != 0)
-        problem(check, "%s is damaged: %s", name, finding);
+        cn_check_problem(check->report, "%s is damaged: %s", name, finding);
     cn_database_close(db);
 }
 
@@ -278,15 +280,17 @@ static int check_object_file(void *data, const char *path)
     struct cn_err err = {0};
     char name[CN_OBJECT_NAME_MAX + 1];
     if (!parse_object_path(path, &key))
-        problem(files->check, "%s is no file of ours", path);
+        cn_check_problem(files->check->report, "%s is no file of ours", path);
     else if (cn_catalog_find(cn_store_catalog(files->store), &key, &entry, name, &err) == 0)
-        problem(files->check, "%s belongs to no object of the catalog", path);
+        cn_check_problem(files->check->report, "%s belongs to no object of the catalog", path);
     return 0;
 }
 
 static void on_catalog_page(void *data, uint32_t page_no)
 {
-    problem(data, "catalog/catalog.db: page %" PRIu32 " does not match its checksum", page_no);
+    struct check *check = data;
+    cn_check_problem(check->report,
+                     "catalog/catalog.db: page %" PRIu32 " does not match its checksum", page_no);
 }
 
 /* Recovers on an overlay and looks at what comes out. */
@@ -304,7 +308,7 @@ static int check_databases(struct check *check, struct cn_err *err)
         goto free_overlay;
     }
     if (rc < 0) {
-        problem(check, "recovery fails: %s", own.text);
+        cn_check_problem(check->report, "recovery fails: %s", own.text);
         rc = 0;
         goto free_overlay;
     }
@@ -315,11 +319,11 @@ static int check_databases(struct check *check, struct cn_err *err)
         rc =
             cn_disk_walk(overlay, "objects", check_object_file, &(struct file_check){check, store});
     if (rc < 0)
-        problem(check, "the catalog cannot be read: %s", own.text);
+        cn_check_problem(check->report, "the catalog cannot be read: %s", own.text);
     rc = 0;
     cn_store_close(store);
     if (cn_catalog_check(overlay, on_catalog_page, check, &own) < 0)
-        problem(check, "the catalog cannot be read: %s", own.text);
+        cn_check_problem(check->report, "the catalog cannot be read: %s", own.text);
 free_overlay:
     cn_disk_overlay_free(overlay);
     return rc;
@@ -334,16 +338,18 @@ static void check_archive(struct check *check, const char *path, uint64_t first_
     struct cn_err err = {0};
     check->report->archive_count++;
     if (cn_archive_open(&archive, check->disk, path, &err) < 0) {
-        problem(check, "%s", err.text);
+        cn_check_problem(check->report, "%s", err.text);
         *next_lsn = 0;
         return;
     }
     if (*next_lsn && first_lsn != *next_lsn)
-        problem(check, "%s: commits from %" PRIu64 " on are missing before it", path, *next_lsn);
+        cn_check_problem(check->report, "%s: commits from %" PRIu64 " on are missing before it",
+                         path, *next_lsn);
     if (archive.header.first_lsn != first_lsn)
-        problem(check, "%s begins with commit %" PRIu64, path, archive.header.first_lsn);
+        cn_check_problem(check->report, "%s begins with commit %" PRIu64, path,
+                         archive.header.first_lsn);
     if (cn_archive_verify(&archive, &err) < 0)
-        problem(check, "%s: %s", path, err.text);
+        cn_check_problem(check->report, "%s: %s", path, err.text);
     *next_lsn = archive.header.last_lsn + 1;
     cn_archive_close(&archive);
 }
@@ -367,11 +373,12 @@ static int check_history(struct check *check, struct cn_err *err)
         } else if (cn_archive_image_name_parse(entries.items[i].name, &key, &last_lsn)) {
             check->report->archive_count++;
             if (cn_archive_image_read(check->disk, path, ignore_page, NULL, &image, &own) < 0)
-                problem(check, "%s", own.text);
+                cn_check_problem(check->report, "%s", own.text);
             else if (image.lsn != last_lsn || memcmp(&image.key, &key, sizeof(key)) != 0)
-                problem(check, "%s is another object's, or of another moment", path);
+                cn_check_problem(check->report, "%s is another object's, or of another moment",
+                                 path);
         } else if (!has_ending(entries.items[i].name, ".tmp")) {
-            problem(check, "%s is no file of ours", path);
+            cn_check_problem(check->report, "%s is no file of ours", path);
         }
     }
     cn_disk_entries_fini(&entries);
@@ -395,7 +402,7 @@ static void check_aside(struct check *check, const char *path)
                                  : cn_err_set(&err, CN_ECORRUPT, "page %" PRIu32 " is missing", no);
     }
     if (rc < 0)
-        problem(check, "%s: %s", path, err.text);
+        cn_check_problem(check->report, "%s: %s", path, err.text);
     cn_sums_fini(&sums);
     cn_disk_close(file);
 }
@@ -414,7 +421,7 @@ static int check_asides(struct check *check, struct cn_err *err)
         if (cn_image_aside_parse(entries.items[i].name, &key, &lsn))
             check_aside(check, path);
         else
-            problem(check, "%s is damaged, or no file of ours", path);
+            cn_check_problem(check->report, "%s is damaged, or no file of ours", path);
     }
     cn_disk_entries_fini(&entries);
     return 0;
@@ -437,7 +444,7 @@ static int check_blob(void *data, const struct cn_blob_id *id)
         cn_blob_close(reader);
     }
     if (rc < 0)
-        problem(blobs->check, "%s", err.text);
+        cn_check_problem(blobs->check->report, "%s", err.text);
     return 0;
 }
 

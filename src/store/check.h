@@ -22,6 +22,10 @@ struct cn_check_report {
     uint64_t problem_count;
 };
 
+/* Counts and tells one: for those who look at more than a data directory. */
+void cn_check_problem(struct cn_check_report *report, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* 0 if the directory could be checked, whatever was found; negative if not: it is in use
  * (CN_ELOCKED), of a newer version, or no data directory. */
 int cn_check(struct cn_disk *disk, struct cn_check_report *report, struct cn_err *err);
