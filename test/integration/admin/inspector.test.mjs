@@ -57,6 +57,13 @@ async function start(t) {
   return { dir, server, url };
 }
 
+/** What never comes is told by its name. */
+function within(promise, what, milliseconds = 60_000) {
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`${what} did not come`)), milliseconds); });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
 /** One who speaks the protocol. */
 class Client {
   #id = 0;
@@ -65,7 +72,8 @@ class Client {
   #told = () => {};
   constructor(t, url, options) {
     this.socket = new WebSocket(url, options);
-    this.opened = new Promise((resolve, reject) => this.socket.on("open", resolve).on("error", reject));
+    this.opened = within(new Promise((resolve, reject) => this.socket.on("open", resolve).on("error", reject)), "the connection");
+    this.opened.catch(() => {}); // of those that nobody waits for
     this.socket.on("message", (data) => {
       const message = JSON.parse(data);
       if (message.id !== undefined) this.#waiting.get(message.id)?.(message);
@@ -78,14 +86,14 @@ class Client {
     const id = ++this.#id;
     const answer = new Promise((resolve) => this.#waiting.set(id, resolve));
     this.socket.send(JSON.stringify({ id, method, params }));
-    return answer;
+    return within(answer, `the answer to ${method}`);
   }
   /** The first event with this name that fits, now or later. */
   async until(method, fits = () => true) {
     for (;;) {
       const found = this.events.find((event) => event.method === method && fits(event.params));
       if (found) return found.params;
-      await new Promise((resolve) => { this.#told = resolve; });
+      await within(new Promise((resolve) => { this.#told = resolve; }), method);
     }
   }
 }
@@ -200,7 +208,7 @@ test("I1: only this machine's DevTools: other hosts, pages and guesses are refus
   await assert.rejects(new Client(t, `ws://127.0.0.1:${port}/`).opened, /404/);
   assert.equal(await ask("/nothing", {}), 404);
   good.socket.send("x".repeat(300_000)); // larger than a command can be
-  await new Promise((resolve) => good.socket.on("close", resolve));
+  await within(new Promise((resolve) => good.socket.on("close", resolve)), "the end of the connection");
 });
 
 test("a port that is none is refused, and serve has no inspector", async (t) => {
@@ -246,7 +254,9 @@ test("I4: a CPU profile by sampling is a .cpuprofile with the functions and plac
   assert.equal(parent.callFrame.functionName, "work");
   const lines = source.split("\n");
   const from = lines.findIndex((line) => line.startsWith("function sieve")), to = lines.indexOf("}", from);
-  for (const { callFrame, positionTicks = [] } of named("sieve")) {
+  const placed = named("sieve").filter(({ callFrame }) => callFrame.url !== ""); // a sample at its very beginning has no place
+  assert.ok(hits(placed) > hits(named("sieve")) * 0.9, `${hits(placed)} of ${hits(named("sieve"))} have a place`);
+  for (const { callFrame, positionTicks = [] } of placed) {
     assert.equal(callFrame.url, "file:///w/src/index.ts");
     assert.ok(callFrame.lineNumber >= from && callFrame.lineNumber <= to, `${callFrame.lineNumber}`);
     for (const { line } of positionTicks) assert.ok(line > from && line <= to + 1, `line ${line}`);
@@ -275,7 +285,7 @@ test("I3: what is no message of the protocol is refused, and the next one is ans
   // More than a message may be ends the connection, and not the inspector.
   client.socket.on("error", () => {});
   client.socket.send("x".repeat(300 << 10));
-  await new Promise((resolve) => client.socket.on("close", resolve));
+  await within(new Promise((resolve) => client.socket.on("close", resolve)), "the end of the connection");
   const next = new Client(t, (await target(url)).webSocketDebuggerUrl);
   await next.opened;
   assert.ok((await next.ask("Schema.getDomains")).result.domains.length > 2);

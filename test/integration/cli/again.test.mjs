@@ -9,7 +9,7 @@ import { folder } from "../lib/cairn.mjs";
 const root = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), "../../..");
 
 /** Runs `source` as a test file under the reporter, then tools/again.mjs on what it wrote. */
-function again(t, source, { cut = false } = {}) {
+function again(t, source, { cut = false, limit = 60_000 } = {}) {
   const dir = folder(t);
   const file = path.join(dir, "some.test.mjs");
   const list = path.join(dir, "failed.jsonl");
@@ -18,7 +18,7 @@ function again(t, source, { cut = false } = {}) {
     ${source}`);
   const env = { ...process.env };
   delete env.NODE_TEST_CONTEXT; // this is a test itself
-  const first = spawnSync(process.execPath, ["--test", "--test-reporter=tap", "--test-reporter-destination=stdout",
+  const first = spawnSync(process.execPath, ["--test", `--test-timeout=${limit}`, "--test-reporter=tap", "--test-reporter-destination=stdout",
     `--test-reporter=${path.join(root, "test/integration/lib/failures.mjs")}`, `--test-reporter-destination=${list}`, file], { env, cwd: dir });
   if (cut) fs.writeFileSync(list, fs.readFileSync(list, "utf8").split("\n").filter((line) => !line.includes('"done"')).join("\n"));
   const second = spawnSync(process.execPath, [path.join(root, "tools/again.mjs"), list], { env, cwd: dir, encoding: "utf8" });
@@ -30,6 +30,23 @@ test("again: a test that fails once and then passes is named and forgiven", (t) 
   assert.equal(first, 1);
   assert.equal(status, 0, said);
   assert.match(said, /^UNSTEADY: "now and \(then\)" \(some\.test\.mjs\)/);
+});
+
+test("again: a file that comes to no end once is named and forgiven, and run whole", (t) => {
+  const { first, status, said } = again(t, `test("one", () => times() > 1 || new Promise(() => setInterval(() => {}, 1000)));`, { limit: 3000 });
+  assert.equal(first, 1);
+  assert.equal(status, 0, said);
+  assert.match(said, /^UNSTEADY: ".*some\.test\.mjs" \(some\.test\.mjs\)/);
+});
+
+test("summary: a file that comes to no end has failed", (t) => {
+  const dir = folder(t);
+  fs.writeFileSync(path.join(dir, "a.test.mjs"), `import test from "node:test"; test("a", () => new Promise(() => setInterval(() => {}, 1000)));`);
+  const env = { ...process.env };
+  delete env.NODE_TEST_CONTEXT;
+  const { status, stdout } = spawnSync("bash", ["-c", `"$0" --test --test-timeout=2000 --test-reporter=spec a.test.mjs | "$1"`, process.execPath, path.join(root, "tools/summary")], { env, cwd: dir, encoding: "utf8" });
+  assert.equal(status, 1);
+  assert.match(stdout, /^0 passed, 1 failed, 0 skipped$/m);
 });
 
 for (const [name, source, reason] of [

@@ -108,17 +108,21 @@ export class Server {
     });
   }
 
-  /** Resolves with the match when what the server has printed matches; rejects if it ends first. */
-  until(pattern) {
+  /** Resolves with the match when what the server has printed matches; rejects if it ends first, or when that never comes. */
+  until(pattern, milliseconds = 300_000) {
     return new Promise((resolve, reject) => {
+      let timer;
       const check = () => {
         const match = pattern.exec(this.output);
         if (match) resolve(match);
         else if (this.exit) reject(new Error(`cairn ended (${JSON.stringify(this.exit)}) before ${pattern}:\n${this.output}`));
         else return false;
+        clearTimeout(timer);
         return true;
       };
-      if (!check()) this.waiting.push(check);
+      if (check()) return;
+      this.waiting.push(check);
+      timer = setTimeout(() => reject(new Error(`${pattern} did not come:\n${this.output}`)), milliseconds);
     });
   }
 
