@@ -1,17 +1,16 @@
 // Runs the real wrangler, as npm has it: `make test-wrangler` names it in WRANGLER.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { folder as empty } from "../integration/lib/cairn.mjs";
 
 export const bin = process.env.WRANGLER;
 assert.ok(bin && existsSync(bin), "WRANGLER names wrangler's program: make test-wrangler sets it");
 
 /** A folder with these files that goes with the test. */
 export function folder(t, files) {
-  const dir = mkdtempSync(path.join(tmpdir(), "cairn-wrangler-"));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const dir = empty(t);
   write(dir, files);
   return dir;
 }

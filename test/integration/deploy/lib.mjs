@@ -1,16 +1,11 @@
 // An empty server and a client of its deployment API, with requests as wrangler makes them (test/wrangler/ has the real one).
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 import http from "node:http";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { run, serve } from "../lib/cairn.mjs";
 
-export function dataFolder(t) {
-  const dir = mkdtempSync(path.join(tmpdir(), "cairn-deploy-"));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
+export { folder as dataFolder } from "../lib/cairn.mjs";
 
 /** Starts a server without projects on the data directory; its API's address is server.api. */
 export async function empty(t, data, { args = [], env = {} } = {}) {

@@ -13,10 +13,28 @@ import { Server, cairn as binary, clustered, deployed, root } from "./server.mjs
 
 export { root };
 
+/**
+ * What a test has started and made, and one hook that ends it: first the servers, which write into the folders, then the folders. (A hook of
+ * its own for each would run in the order in which they were asked for; and one that fails, as the folder of a server that still writes does,
+ * keeps those behind it from running, so that the server stays and the file never ends.)
+ */
+const ends = new WeakMap();
+function endsOf(t) {
+  if (!ends.has(t)) {
+    const mine = { servers: [], folders: [] };
+    ends.set(t, mine);
+    t.after(async () => {
+      await Promise.all(mine.servers.map((server) => server.kill()));
+      for (const dir of mine.folders) rmSync(dir, { recursive: true, force: true, maxRetries: 10 }); // children of a server may still end
+    });
+  }
+  return ends.get(t);
+}
+
 /** A fresh folder that goes with the test. */
 export function folder(t) {
   const dir = mkdtempSync(path.join(tmpdir(), "cairn-test-"));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  endsOf(t).folders.push(dir);
   return dir;
 }
 
@@ -60,7 +78,7 @@ export async function serve(t, dir, { command = "serve", args = [], env, project
     const at = args.indexOf("--data");
     const { serveDeployed } = await import("../../wrangler/deployed.mjs");
     const server = await serveDeployed(projects, { command, env, data: at < 0 ? path.join(dir, ".cairn-deployed") : args[at + 1] });
-    t.after(() => server.kill());
+    endsOf(t).servers.push(server);
     return server;
   }
   const listen = args.some((a) => a.startsWith("--listen")) || env?.CAIRN_LISTEN ? [] : ["--listen", "127.0.0.1:0"];
@@ -68,11 +86,11 @@ export async function serve(t, dir, { command = "serve", args = [], env, project
   if (clustered && command === "serve" && !args.includes("--data")) {
     const { serveNodes } = await import("./clustered.mjs");
     const server = await serveNodes(path.join(dir, ".cairn"), (name, more) => start(more));
-    t.after(() => server.kill());
+    endsOf(t).servers.push(server);
     return server;
   }
   const server = new Server(start());
-  t.after(() => server.kill());
+  endsOf(t).servers.push(server);
   await server.ready;
   return server;
 }
