@@ -7,6 +7,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "object/node.h"
+#include "service/others.h"
 #include "service/queue/queue.h"
 #include "worker/background.h"
 #include "worker/script.h"
@@ -29,14 +30,17 @@ struct consumer {
     char *script;                       /* owned */
     struct cn_object_key key;           /* of the queue */
     unsigned limit;
-    unsigned running; /* batches at the script */
+    unsigned running;      /* batches at the script */
+    struct cn_list events; /* of struct batch: these */
+    size_t turn;           /* with which of the other nodes to begin: N3 */
     bool receiving;   /* a request is at the queue */
     bool current;     /* the deployment has it */
 };
 
 /* A batch between its receipt and its settlement. */
 struct batch {
-    struct cn_list link; /* in cn_consumers.unsettled, or alone */
+    struct cn_list link; /* in consumer.events, then in cn_consumers.unsettled, or alone */
+    uint64_t disk;       /* of the node where it runs; 0: here */
     struct consumer *consumer;
     struct cn_namespace *ns;
     struct cn_queue_policy policy;
@@ -68,10 +72,25 @@ static bool is_here(const struct consumer *consumer)
     return cn_object_lane_serves(consumer->background->objects, &consumer->key);
 }
 
+static size_t list_others(const struct consumer *consumer, struct cn_other others[CN_OTHERS_MAX])
+{
+    return cn_others_list(cn_node_data(consumer->background->node), others, CN_OTHERS_MAX);
+}
+
+static bool may_run_more(const struct consumer *consumer)
+{
+    struct cn_other others[CN_OTHERS_MAX];
+    if (consumer->running < consumer->limit)
+        return true;
+    if (consumer->settings.max_concurrency || consumer->running >= CN_CONSUMER_CONCURRENCY_MAX)
+        return false;
+    return consumer->running < consumer->limit * (1 + list_others(consumer, others));
+}
+
 static void ask(struct consumer *consumer)
 {
-    if (consumer->receiving || consumer->running >= consumer->limit || !consumer->current ||
-        is_stopping(consumer))
+    if (consumer->receiving || !consumer->current || is_stopping(consumer) ||
+        !may_run_more(consumer))
         return;
     if (!is_here(consumer)) {
         ask_later(consumer->background->consumers);
@@ -186,6 +205,10 @@ static void on_done(void *data, const struct cn_background_answer *answer)
         read_verdicts(batch, answer);
     if (answer->err.code && !batch->release)
         cn_error("queue consumer %s: %s", consumer->script, answer->err.text);
+    else if (batch->release && batch->disk && !is_stopping(consumer))
+        cn_info("queue %s: a batch at another node is delivered again: %s", batch->ns->name,
+                answer->err.text);
+    cn_list_remove(&batch->link);
     consumer->running--;
     settle(batch, CN_QUEUE_SETTLE);
     ask(consumer);
@@ -250,13 +273,45 @@ static struct batch *new_batch(struct consumer *consumer, const struct cn_queue_
     return batch;
 }
 
+static unsigned running_at(const struct consumer *consumer, uint64_t disk)
+{
+    unsigned count = 0;
+    CN_LIST_FOREACH(&consumer->events, node)
+    count += CN_CONTAINER_OF(node, struct batch, link)->disk == disk;
+    return count;
+}
+
+/* N3: the node's disk; 0: this one. */
+static uint64_t choose(struct consumer *consumer)
+{
+    struct cn_other others[CN_OTHERS_MAX];
+    unsigned least = running_at(consumer, 0);
+    size_t count = least ? list_others(consumer, others) : 0;
+    uint64_t disk = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct cn_other *other = &others[(consumer->turn + i) % count];
+        unsigned running = running_at(consumer, other->disk);
+        if (running < least) {
+            least = running;
+            disk = other->disk;
+        }
+    }
+    consumer->turn += disk != 0;
+    return disk;
+}
+
 static void dispatch_batch(struct consumer *consumer, const struct cn_queue_call *call)
 {
     struct cn_background *background = consumer->background;
     struct batch *batch = new_batch(consumer, call);
-    struct cn_background_event event = {
-        .script = consumer->script, .handler = "queue", .done = on_done, .data = batch};
+    batch->disk = choose(consumer);
+    struct cn_background_event event = {.script = consumer->script,
+                                        .handler = "queue",
+                                        .done = on_done,
+                                        .data = batch,
+                                        .disk = batch->disk};
     pack(call, call->base.call.ns->name + strlen("$queue/"), &event);
+    cn_list_push_back(&consumer->events, &batch->link);
     consumer->running++;
     background->send(background, &event);
 }
@@ -305,6 +360,7 @@ static void update(struct cn_background *background, const struct cn_script *scr
     if (!consumer) {
         consumer = CN_NEW(struct consumer);
         consumer->background = background;
+        cn_list_init(&consumer->events);
         cn_list_push_back(&all->list, &consumer->link);
     }
     cn_free(consumer->script);

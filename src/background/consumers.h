@@ -10,12 +10,17 @@
  *        ▲──────────┘ up to `limit` at a time
  *
  * max_concurrency is shared out among the lanes; without it a lane runs up to
- * CN_CONSUMER_CONCURRENCY at a time.
+ * CN_CONSUMER_CONCURRENCY at a time for each node of the cluster, CN_CONSUMER_CONCURRENCY_MAX at
+ * most.
  *
- * N1  In a cluster the lanes of the node that has the queue take its batches, and they run there;
- *     others look every second whether it has become theirs. So max_concurrency holds for all
- *     nodes, and a lease ends with the node that has given it: nothing waits for one that is lost.
- *     (Queues are spread over the nodes.)
+ * N1  In a cluster the lanes of the node that has the queue take its batches; others look every
+ *     second whether it has become theirs. So max_concurrency holds for all nodes, and a lease ends
+ *     with the node that has given it: nothing waits for one that is lost.
+ * N3  A batch runs on the node that has the fewest batches of this queue from this lane, its own if
+ *     it is among them: a queue that is hardly used makes no traffic, a busy one uses all nodes.
+ *     The messages of a batch whose node is lost are delivered again at once, with the attempts
+ *     that they had (worker/background.h, B2); a node that does not take it costs nothing but the
+ *     way there and back.
  * N2  What became of a batch is told to the queue wherever it is by then, again and again if that
  *     fails as retryable: it is by the number of a lease, which is good once. A queue that was
  *     loaded anew meanwhile does not know the lease; it is told of the messages then. So one whose
@@ -28,6 +33,7 @@
 struct cn_background;
 
 #define CN_CONSUMER_CONCURRENCY 20
+#define CN_CONSUMER_CONCURRENCY_MAX 125
 
 /* For struct cn_background_operations: a deployment has become current; the lane stops; it has
  * stopped. */

@@ -47,6 +47,7 @@ struct cn_remote_lane {
     struct cn_list blocked; /* of struct cn_way */
     uv_timer_t timer;       /* runs while something is held */
     uint64_t last_number;   /* of a call */
+    uint64_t last_event;    /* that was sent: which lane of its node gets it */
     size_t held_count, held_bytes;
     struct cn_lane *worker;       /* the lane around it; NULL: it has objects alone */
     struct cn_ws_carrier carrier; /* for it */
@@ -111,7 +112,9 @@ void cn_served_note(struct cn_remote_lane *lane, const struct cn_object_key *key
 void cn_target_note(struct cn_remote_lane *lane, uint32_t serial, const char *method,
                     const uint8_t *bytes, size_t size);
 
-/* target.c: a question of the type TARGET. */
+/* target.c: a question of the type EVENT; of the type TARGET. */
+void cn_event_asked(struct cn_remote_lane *lane, uint64_t ticket, struct cn_question *question,
+                    const uint8_t *body, size_t size);
 void cn_target_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
                      uint64_t ticket, struct cn_question *question, const uint8_t *body,
                      size_t size);

@@ -26,7 +26,7 @@ static const struct cn_wire_field origin_fields[] = {
     CN_WIRE_END};
 
 static const struct cn_wire_field question_fields[] = {
-    CN_WIRE_UINT(1, struct cn_question, type, CN_QUESTION_NODE),
+    CN_WIRE_UINT(1, struct cn_question, type, CN_QUESTION_EVENT),
     CN_WIRE_UINT(2, struct cn_question, kind, CN_CALL_ADOPT),
     CN_WIRE_UINT(3, struct cn_question, namespace_id, UINT32_MAX),
     CN_WIRE_FIXED(4, struct cn_question, id),
@@ -66,6 +66,8 @@ static bool is_good(const struct cn_question *question)
         return true;
     if (question->type == CN_QUESTION_NODE)
         return question->method != NULL;
+    if (question->type == CN_QUESTION_EVENT)
+        return question->name && question->method;
     if (question->type == CN_QUESTION_TARGET)
         return question->serial && question->method;
     if (!question->type || !question->namespace_id)

@@ -10,11 +10,13 @@
  *     TARGET    something that an instance of a worker has lent       its bytes       its result
  *     SOCKETS   letters between ends of WebSockets (worker/ws_far.h)  letters         unknown ones
  *     NODE      something of a service on a node (service/others.h)   its bytes       its answer
+ *     EVENT     a handler of a script to run (worker/background.h)    its bytes       its result
  *
  *     answer    means
  *     DONE      it was carried out
  *     FAILED    it was delivered, or could not be, and ends with this error
- *     REFUSED   nothing has happened: the shard is not here, at the moment; who may have it
+ *     REFUSED   nothing has happened: the shard is not here, at the moment; who may have it. Of an
+ *               EVENT: the script does not run here
  *
  * Q1  Kinds, types and numbers of fields are for ever; new ones are added (W2).
  * Q2  What is read is checked: kinds are those that a peer may send, sizes are bounded, texts have
@@ -38,7 +40,8 @@ enum cn_question_type {
     CN_QUESTION_SERVICE,
     CN_QUESTION_TARGET,
     CN_QUESTION_SOCKETS,
-    CN_QUESTION_NODE
+    CN_QUESTION_NODE,
+    CN_QUESTION_EVENT
 };
 
 #define CN_QUESTION_TEXT_MAX (1u << 20) /* of a name, a method */
@@ -49,14 +52,14 @@ struct cn_question {
     uint32_t kind; /* enum cn_call_kind: FETCH, RPC, OTHER or ADOPT */
     uint32_t namespace_id;
     uint8_t id[CN_OBJECT_ID_SIZE];
-    uint8_t *name; /* owned; NULL: none */
+    uint8_t *name; /* owned; NULL: none. EVENT: the handler */
     size_t name_size;
     uint32_t turn; /* of its shard on the asking lane: remote/remote.h, O3 */
     uint32_t op;   /* SERVICE */
     /* TARGET: the instance. SOCKETS: the lane. */
     uint64_t life;
     uint32_t lane, serial;
-    char *method; /* owned; NULL: none. SERVICE: its namespace; NODE: the service */
+    char *method; /* owned; NULL: none. SERVICE: its namespace; NODE: the service; EVENT: the script */
     struct cn_origin origin;
 };
 

@@ -47,6 +47,9 @@
  * (remote/target.h): never held, never tried again. It belongs to one life of a node; when that is
  * over, calls to it fail. How long what was lent to other nodes lasts is in remote/loan.h.
  *
+ * Events of scripts (worker/background.h, B2) go to any lane of a node: never held, never tried
+ * again by us. Whoever is not ready, or does not have the script, refuses them.
+ *
  * Threads:   cn_remote_new(), _free() and cn_remote_pipe(), _silent(), _sessions() from any thread;
  *            the rest on the lane.
  * Ownership: the caller has the remote, and frees it when all lanes have ended; a lane's part
@@ -83,6 +86,8 @@ struct cn_remote_options {
     void *data;            /* for the following, which are called on lanes and do not block */
     struct cn_remote_owner (*owner)(void *data, unsigned shard);
     bool (*address)(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1]);
+    /* Whether this node takes work of others that needs no object of it. NULL: yes. */
+    bool (*is_ready)(void *data);
     /* Ends a call that was held for too long: cn_call_turn_away(). */
     void (*give_up)(void *data, struct cn_call *call);
 };

@@ -316,6 +316,8 @@ void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t tic
         reply_error(lane, ticket, 0, rc, "the node that was asked cannot read the question");
     else if (question.type == CN_QUESTION_TARGET)
         cn_target_asked(lane, asker, ticket, &question, body, body_size);
+    else if (question.type == CN_QUESTION_EVENT)
+        cn_event_asked(lane, ticket, &question, body, body_size);
     else if (question.type == CN_QUESTION_NODE)
         cn_others_asked(lane, asker, ticket, &question, body, body_size);
     else if (question.type == CN_QUESTION_SOCKETS)

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "remote/private.h"
@@ -37,9 +38,17 @@ static void fail(struct sent *sent, unsigned faults, int code, const char *text)
     cn_envelope_refuse(&release(sent)->envelope, faults, code, text);
 }
 
+/* An event that was refused, or that a node of an earlier release does not know. */
+static bool has_not_begun(const struct cn_reply *reply)
+{
+    bool unread = reply->code == CN_EPROTOCOL || reply->code == CN_EVERSION;
+    return reply->type == CN_REPLY_REFUSED || (unread && !(reply->faults & CN_FAULT_REMOTE));
+}
+
 static void finish(struct cn_dispatch *dispatch, const struct cn_reply *reply, const uint8_t *body,
                    size_t size)
 {
+    dispatch->unsent = has_not_begun(reply);
     if (reply->has_bytes) {
         dispatch->result = cn_memdup(body, size);
         dispatch->result_size = size;
@@ -59,6 +68,7 @@ static void on_done(struct cn_pipe_question *question, enum cn_pipe_end end, uin
     struct cn_reply reply = {0};
     const uint8_t *body;
     size_t body_size;
+    sent->dispatch->unsent = end == CN_PIPE_UNSENT;
     if (!sent->lane->pipes)
         fail(sent, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
     else if (end != CN_PIPE_ANSWERED)
@@ -71,34 +81,50 @@ static void on_done(struct cn_pipe_question *question, enum cn_pipe_end end, uin
     cn_free(bytes);
 }
 
-void cn_target_send(struct cn_object_lane *objects, struct cn_dispatch *dispatch)
+static void cannot_send(struct sent *sent, int rc)
 {
-    struct cn_remote_lane *lane = objects->remote;
-    struct cn_question question = {.type = CN_QUESTION_TARGET,
-                                   .life = dispatch->life,
-                                   .lane = dispatch->lane,
-                                   .serial = dispatch->serial,
-                                   .method = dispatch->method,
-                                   .origin = dispatch->envelope.origin};
-    struct sent *sent = CN_NEW(struct sent);
-    sent->lane = lane;
-    sent->dispatch = dispatch;
-    cn_question_put(&question, &sent->head);
-    sent->question = (struct cn_pipe_question){.head = sent->head.data,
-                                               .head_size = sent->head.size,
-                                               .body = dispatch->bytes,
-                                               .body_size = dispatch->size,
-                                               .order = (uint64_t)dispatch->serial << 32 | 1,
-                                               .done = on_done};
-    int rc = lane->pipes
-                 ? cn_pipes_ask(lane->pipes, dispatch->disk, dispatch->lane, &sent->question)
-                 : CN_ECLOSED;
+    sent->dispatch->unsent = true;
     if (rc == CN_EOVERLOADED)
         fail(sent, CN_FAULT_OVERLOADED, rc, "Too much is under way to the node of this stub.");
     else if (rc == CN_ENOTFOUND) /* no session of its disk is live */
         fail(sent, CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_ECLOSED, ENDED);
-    else if (rc < 0)
+    else
         fail(sent, CN_FAULT_RETRYABLE, rc, "The node of this stub cannot be reached.");
+}
+
+void cn_target_send(struct cn_object_lane *objects, struct cn_dispatch *dispatch)
+{
+    struct cn_remote_lane *lane = objects->remote;
+    bool event = !dispatch->serial;
+    struct cn_question question = {.type = event ? CN_QUESTION_EVENT : CN_QUESTION_TARGET,
+                                   .life = dispatch->life,
+                                   .lane = dispatch->lane,
+                                   .serial = dispatch->serial,
+                                   .method = event ? dispatch->script : dispatch->method,
+                                   .origin = dispatch->envelope.origin};
+    if (event) {
+        question.name = (uint8_t *)dispatch->handler;
+        question.name_size = strlen(dispatch->handler);
+    }
+    struct sent *sent = CN_NEW(struct sent);
+    sent->lane = lane;
+    sent->dispatch = dispatch;
+    cn_question_put(&question, &sent->head);
+    sent->question =
+        (struct cn_pipe_question){.head = sent->head.data,
+                                  .head_size = sent->head.size,
+                                  .body = dispatch->bytes,
+                                  .body_size = dispatch->size,
+                                  .order = event ? 0 : (uint64_t)dispatch->serial << 32 | 1,
+                                  .done = on_done};
+    /* Not in turn: whoever asks takes nodes in turn, and would meet the same lane of each. */
+    uint64_t to = event ? cn_hash_bytes(1, &lane->last_event, sizeof(lane->last_event))
+                        : dispatch->lane;
+    lane->last_event += event;
+    int rc = lane->pipes ? cn_pipes_ask(lane->pipes, dispatch->disk, to, &sent->question)
+                         : CN_ECLOSED;
+    if (rc < 0)
+        cannot_send(sent, rc);
 }
 
 void cn_target_lend(struct cn_object_lane *objects, const struct cn_object_key *object,
@@ -150,21 +176,29 @@ static void on_answered(struct cn_dispatch *dispatch)
     cn_dispatch_free(dispatch);
 }
 
-static void deliver(const struct ticket *ticket, char *method, const uint8_t *body, size_t size,
-                    const struct cn_origin *origin)
+static struct cn_dispatch *new_dispatch(const struct ticket *ticket, const char *handler,
+                                        const uint8_t *body, size_t size,
+                                        const struct cn_origin *origin)
 {
     struct cn_lane *own = ticket->lane->objects->data;
     struct cn_dispatch *dispatch = cn_dispatch_new(own, own);
-    dispatch->serial = ticket->serial;
-    dispatch->handler = "target";
-    dispatch->method = method;
+    dispatch->handler = handler;
     dispatch->bytes = cn_memdup(body, size);
     dispatch->size = size;
-    dispatch->lent.wanted = ticket->number != 0;
     dispatch->envelope.origin = *origin;
     dispatch->envelope.data = cn_memdup(ticket, sizeof(*ticket));
     dispatch->on_done = on_answered;
     dispatch->on_drop = on_drop;
+    return dispatch;
+}
+
+static void deliver(const struct ticket *ticket, char *method, const uint8_t *body, size_t size,
+                    const struct cn_origin *origin)
+{
+    struct cn_dispatch *dispatch = new_dispatch(ticket, "target", body, size, origin);
+    dispatch->serial = ticket->serial;
+    dispatch->method = method;
+    dispatch->lent.wanted = ticket->number != 0;
     cn_dispatch_send(dispatch, NULL);
 }
 
@@ -207,4 +241,25 @@ void cn_target_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *as
         deliver(&own, question->method, body, size, &question->origin);
         question->method = NULL;
     }
+}
+
+void cn_event_asked(struct cn_remote_lane *lane, uint64_t ticket, struct cn_question *question,
+                    const uint8_t *body, size_t size)
+{
+    static const char queue[] = "queue"; /* the only handler that others may run */
+    const struct cn_remote_options *options = &lane->remote->options;
+    struct ticket own = {.lane = lane, .number = ticket};
+    struct cn_reply refused = {.type = CN_REPLY_REFUSED};
+    bool known = question->name_size == strlen(queue) &&
+                 memcmp(question->name, queue, question->name_size) == 0;
+    if (!known || lane->objects->stopping ||
+        (options->is_ready && !options->is_ready(options->data)) ||
+        !cn_dispatch_has_taker(lane->objects->data, question->method)) {
+        cn_served_reply(lane, ticket, &refused, NULL, 0);
+        return;
+    }
+    struct cn_dispatch *dispatch = new_dispatch(&own, queue, body, size, &question->origin);
+    dispatch->script = question->method;
+    question->method = NULL;
+    cn_dispatch_send(dispatch, NULL);
 }

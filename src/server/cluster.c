@@ -587,6 +587,12 @@ static bool remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRE
     return cn_host_address(((struct cn_cluster *)data)->host, disk, address);
 }
 
+static bool remote_is_ready(void *data)
+{
+    char text[CN_ERR_TEXT_MAX];
+    return cn_cluster_unready(data, text, sizeof(text)) == NULL;
+}
+
 /* It has waited for an owner for as long as it may. */
 static void remote_give_up(void *data, struct cn_call *call)
 {
@@ -667,6 +673,7 @@ static int open_remote(struct cn_cluster *cluster, struct cn_err *err)
                                         .data = cluster,
                                         .owner = remote_owner,
                                         .address = remote_address,
+                                        .is_ready = remote_is_ready,
                                         .give_up = remote_give_up};
     memcpy(options.cluster, cluster->info.cluster, sizeof(options.cluster));
     memcpy(options.key, cluster->info.secret, sizeof(options.key));

@@ -115,11 +115,16 @@ static void unborrow(struct cn_database *db)
     (void)sqlite3_clear_bindings(get);
 }
 
+static unsigned cookie_of(const uint8_t *page)
+{
+    return two_bytes(page + 40) << 16 | two_bytes(page + 42);
+}
+
 /* P2: what the first page is. False: it cannot be told, or does not have the whole schema. */
 static bool schema_learn(struct cn_database *db)
 {
     unsigned cookie = cn_sqlite_schema_cookie(db->connection);
-    if (cookie == 0)
+    if (cookie == 0 || db->in_transaction)
         return false;
     if (db->schema && db->schema->cookie == cookie)
         return true;
@@ -128,7 +133,7 @@ static bool schema_learn(struct cn_database *db)
     db->schema->cookie = 0;
     if (cn_image_page_count(db->image) == 0 ||
         cn_image_read(db->image, 1, 0, CN_PAGE_SIZE, db->schema->bytes, NULL) < 0 ||
-        !cn_pool_is_whole_schema(db->schema->bytes))
+        cookie_of(db->schema->bytes) != cookie || !cn_pool_is_whole_schema(db->schema->bytes))
         return false;
     db->schema->cookie = cookie;
     return true;

@@ -20,7 +20,8 @@
  *     byte by byte where schema and settings lie, and has the whole schema: sqlite_schema is one
  *     leaf without overflow pages. So whatever is compiled in it is right there, root pages too.
  *     What the page was is remembered with the connection, and right as long as the schema's cookie
- *     is the same: SQLite raises it with every change, and scripts cannot set it.
+ *     is the same: SQLite raises it with every change, and scripts cannot set it. It is the page
+ *     that has this cookie: a transaction that is under way has made a schema that is in none yet.
  * P3  It carries nothing along: all pages are forgotten, bindings of statements are cleared.
  * P4  A database that has just been opened does not know whether it is used again. So while there
  *     are some connections, fewer than are wanted, it takes that of another which rests and fits;

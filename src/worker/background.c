@@ -10,8 +10,32 @@ struct sent {
     void *data;
 };
 
+static void post(struct cn_lane *lane, const struct cn_background_event *event, struct sent *sent);
+
+/* B2 */
+static bool is_run_here(const struct cn_lane *lane, const struct cn_dispatch *dispatch)
+{
+    return dispatch->disk && dispatch->unsent && dispatch->envelope.err.code && !lane->draining;
+}
+
+static void run_here(struct cn_lane *lane, struct cn_dispatch *dispatch)
+{
+    struct cn_background_event event = {.script = dispatch->script,
+                                        .handler = dispatch->handler,
+                                        .bytes = dispatch->bytes,
+                                        .size = dispatch->size};
+    dispatch->bytes = NULL;
+    post(lane, &event, dispatch->envelope.data);
+    cn_dispatch_free(dispatch);
+}
+
 static void on_done(struct cn_dispatch *dispatch)
 {
+    struct cn_lane *lane = dispatch->envelope.from.desk->data;
+    if (is_run_here(lane, dispatch)) {
+        run_here(lane, dispatch);
+        return;
+    }
     struct sent sent = *(struct sent *)dispatch->envelope.data;
     struct cn_background_answer answer = {dispatch->result, dispatch->result_size,
                                           dispatch->envelope.faults, dispatch->envelope.err};
@@ -20,19 +44,24 @@ static void on_done(struct cn_dispatch *dispatch)
     cn_dispatch_free(dispatch);
 }
 
-static void send_event(struct cn_background *background, const struct cn_background_event *event)
+static void post(struct cn_lane *lane, const struct cn_background_event *event, struct sent *sent)
 {
-    struct cn_lane *lane = CN_CONTAINER_OF(background, struct cn_lane, background);
-    struct sent *sent = CN_NEW(struct sent);
-    *sent = (struct sent){event->done, event->data};
     struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
     dispatch->script = cn_strdup(event->script);
     dispatch->handler = event->handler;
     dispatch->bytes = event->bytes;
     dispatch->size = event->size;
+    dispatch->disk = event->disk;
     dispatch->on_done = on_done;
     dispatch->envelope.data = sent;
     cn_dispatch_send(dispatch, NULL);
+}
+
+static void send_event(struct cn_background *background, const struct cn_background_event *event)
+{
+    struct sent *sent = CN_NEW(struct sent);
+    *sent = (struct sent){event->done, event->data};
+    post(CN_CONTAINER_OF(background, struct cn_lane, background), event, sent);
 }
 
 void cn_background_init(struct cn_background *background, struct cn_lane *lane)

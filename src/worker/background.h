@@ -10,6 +10,9 @@
  *
  * B1  done() runs exactly once for each event, never from inside send(); when the lane stops it
  *     runs with an error.
+ * B2  An event may be for another node, where the script runs as well. One that has not begun
+ *     there, and is known not to have, is run here. One whose node is lost ends with an error that
+ *     is not the script's (no CN_FAULT_REMOTE): it may have run.
  *
  * Threads:   the lane's.
  * Ownership: struct cn_background is part of its lane. */
@@ -45,6 +48,7 @@ struct cn_background_event {
     const char *handler; /* "queue", "scheduled"; static */
     uint8_t *bytes;      /* for the handler; given away */
     size_t size;
+    uint64_t disk; /* of another node, B2; 0: here */
     void (*done)(void *data, const struct cn_background_answer *answer);
     void *data;
 };

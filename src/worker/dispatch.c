@@ -96,6 +96,13 @@ static bool takes(const struct cn_instance *instance, const struct cn_dispatch *
            (dispatch->serial && instance->state == CN_INSTANCE_RETIRED);
 }
 
+bool cn_dispatch_has_taker(struct cn_lane *lane, const char *script)
+{
+    struct cn_dispatch dispatch = {.script = (char *)script};
+    const struct cn_instance *instance = lane->draining ? NULL : find_instance(lane, &dispatch);
+    return instance && takes(instance, &dispatch);
+}
+
 /* Gives the event to the prelude, which answers now or later. */
 static void run(struct cn_event *event)
 {

@@ -39,8 +39,10 @@ struct cn_dispatch {
     struct cn_envelope envelope;
     /* For whom: the instance with this serial, or, if it is 0, the script's current one. */
     uint32_t serial;
-    uint64_t disk, life; /* of another node that has it, on its `lane`; 0: it is here */
+    uint64_t disk, life; /* of another node that has it, on its `lane` (of a script: any); 0: it is
+                            here */
     unsigned lane;
+    bool unsent; /* answered, with an error, of a script's: it has not begun at the other node */
     bool stale;          /* what it is for was lent to a session of this node that is over */
     char *script;        /* owned; NULL with a serial */
     char *version;       /* owned; of the script that sends to itself (R4); else NULL */
@@ -62,6 +64,9 @@ struct cn_dispatch *cn_dispatch_new(struct cn_lane *from, struct cn_lane *to);
 void cn_dispatch_free(struct cn_dispatch *dispatch);
 /* When the gate of the object `gate` opens; NULL: at once. */
 void cn_dispatch_send(struct cn_dispatch *dispatch, struct cn_object *gate);
+
+/* Whether a script of this name would take an event on the lane, now. */
+bool cn_dispatch_has_taker(struct cn_lane *lane, const char *script);
 
 /* The worker's answer to an event of this kind; `bytes` are copied. The event lives on until the
  * worker is done with it (cn_event_done()). */

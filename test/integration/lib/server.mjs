@@ -6,6 +6,7 @@ import http from "node:http";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -80,9 +81,17 @@ export async function serve(projects, { args = [], lanes = process.env.CAIRN_TES
   return server;
 }
 
+/**
+ * A test that fails leaves the server that it would have stopped, and a file whose children run never ends. So whatever runs when all tests of
+ * a file are over is killed.
+ */
+const running = new Set();
+if (process.env.NODE_TEST_CONTEXT) after(() => Promise.all([...running].map((server) => server.kill())));
+
 /** A running server; made by serve() here or in cairn.mjs. */
 export class Server {
   constructor(child, data) {
+    running.add(this);
     this.child = child;
     this.pid = child.pid;
     this.data = data;
@@ -99,6 +108,7 @@ export class Server {
       });
     this.exited = new Promise((resolve) => child.on("close", (code, signal) => {
       this.exit = { code, signal };
+      running.delete(this);
       resolve(this.exit);
       this.waiting = this.waiting.filter((check) => !check());
     }));

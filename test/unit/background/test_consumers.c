@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "service/others.h"
 #include "service/queue/queue.h"
 #include "test/lib/service_rig.h"
 #include "test/lib/storetest.h"
@@ -226,6 +227,108 @@ TEST(consumers, a_verdict_counts_when_the_queue_was_loaded_anew_meanwhile)
     CHECK_STR("b1c1", next_event()); /* it was never retried: that verdict was for a lease */
     answer(&(struct cn_background_answer){0});
     CHECK_STR("d1", next_event());
+    answer(&(struct cn_background_answer){0});
+    while (waiting() != 0)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    close_lane(disk);
+}
+
+/* --- N3: other nodes ------------------------------------------------------------------------- */
+
+static size_t two_others(void *data, struct cn_other items[], size_t max)
+{
+    (void)data;
+    CHECK(max >= 2);
+    items[0] = (struct cn_other){.disk = 5, .name = "five"};
+    items[1] = (struct cn_other){.disk = 6, .name = "six"};
+    return 2;
+}
+
+static const struct cn_others others = {.list = two_others};
+
+/* Where the batches are that run: "0 5 6", in the order in which they were sent. */
+static const char *places(size_t count)
+{
+    static char text[64];
+    size_t used = 0;
+    while (lane.count < count) {
+        lane.arrived = false;
+        service_rig_until(&rig, &lane.arrived);
+    }
+    for (size_t i = 0; i < lane.count; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d", i ? " " : "",
+                                 (int)lane.events[i].disk);
+    return text;
+}
+
+static struct cn_disk *open_spread(unsigned max_concurrency)
+{
+    struct cn_disk *disk = open_lane();
+    rig.services.others = &others;
+    lane.deployment->scripts[0]->consumers[0].batch_count = 1;
+    lane.deployment->scripts[0]->consumers[0].max_concurrency = max_concurrency;
+    cn_consumers_update(&lane.background);
+    return disk;
+}
+
+TEST(consumers, batches_go_where_the_fewest_run_and_here_first)
+{
+    struct cn_disk *disk = open_spread(8);
+    send_texts("abcdefg");
+    CHECK_STR("0 5 6 0 5 6 0", places(7));
+    answer(&(struct cn_background_answer){0}); /* of one here */
+    answer(&(struct cn_background_answer){0}); /* of one at 5 */
+    send_texts("hi");
+    CHECK_STR("6 0 5 6 0 5 0", places(7)); /* 5 has the fewest, then all have the same */
+    while (lane.count)
+        answer(&(struct cn_background_answer){0});
+    while (waiting() != 0)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    close_lane(disk);
+}
+
+TEST(consumers, one_batch_after_the_other_stays_here)
+{
+    struct cn_disk *disk = open_spread(8);
+    for (int i = 0; i < 5; i++) {
+        send_texts("a");
+        CHECK_STR("0", places(1));
+        answer(&(struct cn_background_answer){0});
+    }
+    close_lane(disk);
+}
+
+TEST(consumers, max_concurrency_counts_batches_of_all_nodes)
+{
+    struct cn_disk *disk = open_spread(2);
+    send_texts("abcd");
+    CHECK_STR("0 5", places(2));
+    CHECK_INT(4, waiting());
+    CHECK_INT(2, lane.count);
+    answer(&(struct cn_background_answer){0});
+    CHECK_STR("5 0", places(2));
+    CHECK_INT(2, lane.count);
+    while (waiting() != 0) {
+        while (lane.count)
+            answer(&(struct cn_background_answer){0});
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    }
+    close_lane(disk);
+}
+
+/* B2 of worker/background.h: its node is lost. */
+TEST(consumers, a_batch_whose_node_is_lost_comes_again_at_once_with_its_attempts)
+{
+    struct cn_disk *disk = open_spread(2);
+    struct cn_background_answer lost = {.faults = CN_FAULT_RETRYABLE};
+    cn_err_set(&lost.err, CN_ECLOSED, "Network connection lost.");
+    send_texts("ab");
+    CHECK_STR("0 5", places(2));
+    answer(&(struct cn_background_answer){0});
+    CHECK_STR("b1", next_event());
+    answer(&lost);
+    CHECK_STR("b1", next_event());
+    CHECK_STR("0", places(1));
     answer(&(struct cn_background_answer){0});
     while (waiting() != 0)
         uv_run(&rig.loop, UV_RUN_NOWAIT);

@@ -56,6 +56,18 @@ TEST(question, comes_back_as_it_was)
     CHECK_INT(0, read_back(&target, &back));
     CHECK(back.life == UINT64_MAX && back.lane == 1 && back.serial == 2);
     cn_question_clear(&back);
+
+    struct cn_question event = {.type = CN_QUESTION_EVENT,
+                                .name = (uint8_t *)"queue",
+                                .name_size = 5,
+                                .method = (char *)"script"};
+    CHECK_INT(0, read_back(&event, &back));
+    CHECK_STR("queue", (char *)back.name);
+    CHECK_STR("script", back.method);
+    cn_question_clear(&back);
+    event.method = NULL; /* of no script */
+    CHECK_INT(CN_EPROTOCOL, read_back(&event, &back));
+    cn_question_clear(&back);
 }
 
 /* Q2 */
@@ -68,7 +80,7 @@ TEST(question, is_refused_if_no_peer_may_ask_it)
     CHECK_INT(CN_EPROTOCOL, read_back(&question, &back)); \
     cn_question_clear(&back)
     REFUSED(type = 0);
-    REFUSED(type = CN_QUESTION_NODE + 1);
+    REFUSED(type = CN_QUESTION_EVENT + 1);
     REFUSED(kind = CN_CALL_ALARM);
     REFUSED(kind = CN_CALL_ACCESS);
     REFUSED(kind = CN_CALL_SOCKET);

@@ -672,3 +672,30 @@ TEST(pool, a_template_has_no_row_of_the_object_that_it_was_learnt_from)
     side_close(&side);
     CHECK(stats.templated > 50);
 }
+
+/* P2: a database that rests in the middle of a transaction has a schema that is in no page yet. */
+TEST(pool, a_schema_that_is_not_committed_is_not_taken_for_the_page_before_it)
+{
+    struct side side;
+    struct cn_err err;
+    struct cn_kv_bytes name = {"key1", 4}, value;
+    side_open(&side, 32); /* so that one that rests is enough to take another's: P4 */
+    run(&side, 0, table_t);
+    commit(&side, 0);
+    cn_database_rest(side.db[0]);
+    kv(&side, 0, 1, true); /* makes the table, and does not end its transaction */
+    cn_database_rest(side.db[0]);
+    run(&side, 4, table_t); /* looks for a connection that has this schema and no other table */
+    commit(&side, 4);
+    commit(&side, 0);
+    cn_database_rest(side.db[0]);
+    for (unsigned index = 6; index < COUNT; index += 2) { /* again: none gets that of the first */
+        run(&side, index, table_t);
+        CHECK_INT(0, cn_kvtable_get(side.db[index], name, &value, &err));
+        CHECK_INT(0, cn_kvtable_put(side.db[index], name, name, &err));
+        CHECK_INT(1, cn_kvtable_get(side.db[index], name, &value, &err));
+        commit(&side, index);
+        cn_database_rest(side.db[index]);
+    }
+    side_close(&side);
+}
