@@ -378,10 +378,11 @@ static uint64_t find_owner(struct cn_way *way)
     return owner.here || owner.disk == options->disk ? 0 : owner.disk;
 }
 
+/* As the mailbox of an object of this node says it. */
 static void too_much(struct cn_way_call *call)
 {
     fail(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED,
-         "Too much is under way to the node that has the object.");
+         "Durable Object is overloaded. Too much data queued.");
 }
 
 /* Sends what is held, as far as it goes. */

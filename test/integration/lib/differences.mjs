@@ -11,7 +11,7 @@ const reasons = {
   offline: "Commands on a data directory that no server uses are refused for a node's",
   disk: "A node's own disk is not what makes a write durable",
   snapshots: "A snapshot of an object can be restored in objects of its shard alone",
-  classes: "The table of classes is the engine's, and objects of deleted classes are kept",
+  classes: "The table of classes is the engine's",
 };
 
 /** Options of a test that is for a single server alone. */
