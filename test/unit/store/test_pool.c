@@ -580,6 +580,7 @@ static void look(struct side *side, unsigned index)
     run(side, index, "SELECT type, name, sql, rootpage FROM sqlite_schema ORDER BY 2");
     run(side, index, "INSERT INTO t(b) VALUES('x')");
     run(side, index, "SELECT * FROM t ORDER BY a DESC");
+    kv(side, index, 1, false);
 }
 
 /* Objects that are made, used and deleted, of which many begin alike: each page is the one that a
@@ -611,6 +612,9 @@ static size_t compare_lives(unsigned wanted, uint64_t seed, unsigned kinds)
             if (what == 1) {
                 cn_database_rollback(side->db[index]);
                 cn_database_rest(side->db[index]);
+            } else if (what == 2) {
+                kv(side, index, 1, true);
+                cn_database_rest(side->db[index]); /* although its turn goes on */
             } else {
                 commit(side, index);
             }
