@@ -13,11 +13,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/cond.h"
 #include "base/diag.h"
 #include "base/disk.h"
 #include "base/err.h"
@@ -131,20 +131,6 @@ static void lock(struct cn_cluster *cluster)
 static void unlock(struct cn_cluster *cluster)
 {
     pthread_mutex_unlock(&cluster->lock);
-}
-
-/* With the lock held. */
-static bool wait_ms(struct cn_cluster *cluster, int64_t ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    return pthread_cond_timedwait(&cluster->changed, &cluster->lock, &until) == 0;
 }
 
 /* --- the front: what the host wants ---------------------------------------------------------- */
@@ -393,7 +379,7 @@ static void *watch_main(void *data)
         for (unsigned i = 0; i < CN_CLUSTER_SHARDS_MAX; i++)
             any = look(cluster, i) || any;
         if (!any && !cluster->ending)
-            (void)wait_ms(cluster, LOOK_MS);
+            (void)cn_cond_wait_ms(&cluster->changed, &cluster->lock, LOOK_MS);
     }
     unlock(cluster);
     return NULL;
@@ -998,7 +984,7 @@ static int check_name(struct cn_cluster *cluster, struct cn_err *err)
     while (is_again(cluster, rc, err));
     if (rc == 1) {
         lock(cluster);
-        (void)wait_ms(cluster, SILENT_MS);
+        (void)cn_cond_wait_ms(&cluster->changed, &cluster->lock, SILENT_MS);
         unlock(cluster);
         do
             rc = others_of_the_name(cluster, &after, err);
@@ -1074,11 +1060,7 @@ static int await_joined(struct cn_cluster *cluster, struct cn_err *err)
 static struct cn_cluster *make(const struct cn_cluster_options *options)
 {
     struct cn_cluster *cluster = CN_NEW(struct cn_cluster);
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&cluster->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    cn_cond_init(&cluster->changed);
     pthread_mutex_init(&cluster->lock, NULL);
     cluster->url = cn_strdup(options->url);
     cluster->node = cn_strdup(options->node);
@@ -1178,7 +1160,7 @@ void cn_cluster_leave(struct cn_cluster *cluster)
     int64_t until = cn_host_clock_ms() + LEAVE_MS;
     lock(cluster);
     while (!cluster->left && cn_host_clock_ms() < until)
-        (void)wait_ms(cluster, LOOK_MS);
+        (void)cn_cond_wait_ms(&cluster->changed, &cluster->lock, LOOK_MS);
     bool left = cluster->parted = cluster->left;
     unlock(cluster);
     if (left && cluster->witness && cn_host_has_parted(cluster->host))

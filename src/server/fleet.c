@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/cond.h"
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
@@ -81,26 +81,12 @@ static void unlock(struct cn_fleet *fleet)
     pthread_mutex_unlock(&fleet->lock);
 }
 
-/* With the lock held. */
-static void nap(struct cn_fleet *fleet, int64_t ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    (void)pthread_cond_timedwait(&fleet->changed, &fleet->lock, &until);
-}
-
 /* Waits a moment. False: the server stops, or the time is over. */
 static bool pause_until(struct cn_fleet *fleet, int64_t ms, int64_t end_ms)
 {
     lock(fleet);
     if (!fleet->ending)
-        nap(fleet, ms);
+        (void)cn_cond_wait_ms(&fleet->changed, &fleet->lock, ms);
     bool goes_on = !fleet->ending;
     unlock(fleet);
     return goes_on && cn_host_clock_ms() < end_ms;
@@ -680,7 +666,7 @@ static void *follow_main(void *data)
     lock(fleet);
     fleet->lookout = lookout;
     while (!fleet->serves && !fleet->ending)
-        nap(fleet, LOOK_MS);
+        (void)cn_cond_wait_ms(&fleet->changed, &fleet->lock, LOOK_MS);
     unlock(fleet);
     while (!is_ending(fleet)) {
         struct look seen = {0};
@@ -837,11 +823,7 @@ int cn_fleet_open(struct cn_cluster *cluster, struct cn_disk *disk, struct cn_fl
                   struct cn_err *err)
 {
     struct cn_fleet *fleet = CN_NEW(struct cn_fleet);
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&fleet->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    cn_cond_init(&fleet->changed);
     pthread_mutex_init(&fleet->lock, NULL);
     fleet->cluster = cluster;
     fleet->book = cn_cluster_book(cluster);
