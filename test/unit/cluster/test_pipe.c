@@ -643,7 +643,7 @@ static void bad_send(unsigned kind, uint32_t channel, const void *body, size_t s
     cn_stream_write(bad.stream, body, size);
 }
 
-/* The fields of PIPE as pipe.c writes them. */
+/* The fields of PIPE as pipe_ask.c writes them. */
 static void bad_hello(void)
 {
     struct cn_buf body = {0};
