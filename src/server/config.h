@@ -245,8 +245,8 @@ struct cn_config {
     CN_CONFIG_LIST(cn_config_workflow) workflows;
     struct cn_config_assets assets;
     bool assets_set;
-    struct cn_config_site site;         /* read_site() makes `assets` of it */
-    const char *pages_build_output_dir; /* read_pages() makes `main` and `assets` of it */
+    struct cn_config_site site;         /* config_pages.c makes `assets` of it */
+    const char *pages_build_output_dir; /* the same: `main` and `assets` */
     const char *functions;              /* absolute: a Pages project's routes, or NULL */
     CN_CONFIG_LIST(cn_config_service) services;
     CN_CONFIG_LIST(cn_config_tail) tail_consumers;
