@@ -33,8 +33,8 @@ struct consumer {
     unsigned running;      /* batches at the script */
     struct cn_list events; /* of struct batch: these */
     size_t turn;           /* with which of the other nodes to begin: N3 */
-    bool receiving;   /* a request is at the queue */
-    bool current;     /* the deployment has it */
+    bool receiving;        /* a request is at the queue */
+    bool current;          /* the deployment has it */
 };
 
 /* A batch between its receipt and its settlement. */

@@ -59,7 +59,8 @@ struct cn_question {
     /* TARGET: the instance. SOCKETS: the lane. */
     uint64_t life;
     uint32_t lane, serial;
-    char *method; /* owned; NULL: none. SERVICE: its namespace; NODE: the service; EVENT: the script */
+    char *method; /* owned; NULL: none. SERVICE: its namespace; NODE: the service; EVENT: the script
+                   */
     struct cn_origin origin;
 };
 

@@ -118,11 +118,11 @@ void cn_target_send(struct cn_object_lane *objects, struct cn_dispatch *dispatch
                                   .order = event ? 0 : (uint64_t)dispatch->serial << 32 | 1,
                                   .done = on_done};
     /* Not in turn: whoever asks takes nodes in turn, and would meet the same lane of each. */
-    uint64_t to = event ? cn_hash_bytes(1, &lane->last_event, sizeof(lane->last_event))
-                        : dispatch->lane;
+    uint64_t to =
+        event ? cn_hash_bytes(1, &lane->last_event, sizeof(lane->last_event)) : dispatch->lane;
     lane->last_event += event;
-    int rc = lane->pipes ? cn_pipes_ask(lane->pipes, dispatch->disk, to, &sent->question)
-                         : CN_ECLOSED;
+    int rc =
+        lane->pipes ? cn_pipes_ask(lane->pipes, dispatch->disk, to, &sent->question) : CN_ECLOSED;
     if (rc < 0)
         cannot_send(sent, rc);
 }

@@ -42,10 +42,10 @@ struct cn_dispatch {
     uint64_t disk, life; /* of another node that has it, on its `lane` (of a script: any); 0: it is
                             here */
     unsigned lane;
-    bool unsent; /* answered, with an error, of a script's: it has not begun at the other node */
-    bool stale;          /* what it is for was lent to a session of this node that is over */
-    char *script;        /* owned; NULL with a serial */
-    char *version;       /* owned; of the script that sends to itself (R4); else NULL */
+    bool unsent;   /* answered, with an error, of a script's: it has not begun at the other node */
+    bool stale;    /* what it is for was lent to a session of this node that is over */
+    char *script;  /* owned; NULL with a serial */
+    char *version; /* owned; of the script that sends to itself (R4); else NULL */
     const char *handler; /* "fetch", "rpc", "target", "queue", ...; static */
     char *entrypoint;    /* owned; the export that is meant; NULL: the default one */
     char *method;        /* owned; of RPC and targets; NULL otherwise */
