@@ -100,7 +100,7 @@ export default {
 };
 `;
 let server;
-before(async () => { server = (await serve(project({ "wrangler.toml": config, "index.js": worker }))).stay(); }); // what a script keeps is a node's own
+before(async () => { server = await serve(project({ "wrangler.toml": config, "index.js": worker }), { nodes: 1 }); }); // objects share the variables of the script
 after(() => server.stop());
 const text = async (target) => (await server.fetch(target)).text();
 
