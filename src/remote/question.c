@@ -96,7 +96,7 @@ int cn_reply_get(struct cn_reply *reply, const uint8_t *bytes, size_t size, cons
                  size_t *body_size)
 {
     int rc = cn_wire_get_head(reply_fields, reply, bytes, size, body, body_size);
-    bool good = reply->type && (reply->type != CN_REPLY_FAILED || reply->code);
+    bool good = reply->type && reply->code <= 0 && (reply->type != CN_REPLY_FAILED || reply->code);
     return rc < 0 || good ? rc : CN_EPROTOCOL;
 }
 

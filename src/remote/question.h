@@ -20,7 +20,7 @@
  *
  * Q1  Kinds, types and numbers of fields are for ever; new ones are added (W2).
  * Q2  What is read is checked: kinds are those that a peer may send, sizes are bounded, texts have
- *     no NUL.
+ *     no NUL, and the code of an error is negative: others assert that (base/err.h).
  *
  * Threads:   none of its own.
  * Ownership: cn_question_get() and cn_reply_get() fill structs that own their texts; the body is

@@ -118,3 +118,18 @@ TEST(reply, comes_back_as_it_was)
     cn_reply_clear(&back);
     cn_buf_fini(&out);
 }
+
+/* Q2 */
+TEST(reply, is_refused_if_its_code_is_none_of_an_error)
+{
+    for (uint32_t type = CN_REPLY_DONE; type <= CN_REPLY_REFUSED; type++) {
+        struct cn_reply reply = {.type = type, .code = 1}, back = {0};
+        struct cn_buf out = {0};
+        const uint8_t *body;
+        size_t size;
+        cn_reply_put(&reply, &out);
+        CHECK_INT(CN_EPROTOCOL, cn_reply_get(&back, out.data, out.size, &body, &size));
+        cn_reply_clear(&back);
+        cn_buf_fini(&out);
+    }
+}
