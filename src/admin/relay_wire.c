@@ -41,14 +41,14 @@ static const struct cn_wire_field answer_fields[] = {
  * line of a head. */
 static bool is_pairs(const struct cn_buf *pairs)
 {
-    const char *at = (const char *)pairs->data, *end = at + pairs->size;
+    const char *text = (const char *)pairs->data; /* NULL: there are none */
     bool name = true;
-    while (at < end) {
-        const char *nul = memchr(at, 0, (size_t)(end - at));
-        if (!nul || (name && nul == at) || at[strcspn(at, "\r\n")])
+    for (size_t at = 0; at < pairs->size;) {
+        const char *nul = memchr(text + at, 0, pairs->size - at);
+        if (!nul || (name && nul == text + at) || text[at + strcspn(text + at, "\r\n")])
             return false;
         name = !name;
-        at = nul + 1;
+        at = (size_t)(nul - text) + 1;
     }
     return name;
 }

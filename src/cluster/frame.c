@@ -208,7 +208,9 @@ bool cn_frame_get_body(const struct cn_frame *frame, struct cn_frame_body *body)
     if (op >= CN_BODY_OPS || body->shard >= CN_CLUSTER_SHARDS_MAX)
         return false;
     body->op = (enum cn_frame_body_op)op;
-    return frame->kind == CN_FRAME_BODY_ASK ? is_question(body) : body->rc <= 0 && is_answer(body);
+    return frame->kind == CN_FRAME_BODY_ASK
+               ? is_question(body)
+               : body->rc <= 0 && body->rc > INT32_MIN && is_answer(body);
 }
 
 void cn_frame_reader_fini(struct cn_frame_reader *reader)

@@ -53,6 +53,7 @@ static bool each(void *data, const struct cn_frame *frame)
         require(memcmp(again, frame->body, sizeof(again)) == 0);
         require(body.bytes + body.byte_count == frame->body + frame->size);
         require(body.byte_count <= CN_FRAME_BODY_PIECE_MAX && body.shard < CN_CLUSTER_SHARDS_MAX);
+        require(frame->kind != CN_FRAME_BODY_ANSWER || (body.rc <= 0 && body.rc > INT32_MIN));
         require(frame->kind != CN_FRAME_BODY_ASK || body.op != CN_BODY_DROP ||
                 body.byte_count / CN_FRAME_ID_SIZE * CN_FRAME_ID_SIZE == body.byte_count);
     }

@@ -147,6 +147,7 @@ TEST(frame_body, carries_what_its_question_or_answer_does_and_nothing_else)
         {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, CN_FRAME_BODY_PIECE_MAX + 1, 0, false},
         {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, 0, CN_ENOTFOUND, true},
         {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, 0, 1, false},
+        {CN_FRAME_BODY_ANSWER, CN_BODY_READ, 0, 0, 0, INT32_MIN, false}, /* has no opposite */
         {CN_FRAME_BODY_ANSWER, CN_BODY_LIST, 0, 0, 16, 0, true},
         {CN_FRAME_BODY_ANSWER, CN_BODY_LIST, 0, 0, 17, 0, false},
         {CN_FRAME_BODY_ANSWER, CN_BODY_DIGESTS, 0, 0, CN_FRAME_DIGEST_SIZE, 0, true},
