@@ -49,10 +49,11 @@ static int read_file(struct cn_disk *disk, const char *path, struct cn_disk_file
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot read %s", path);
     EVP_MD_CTX *sum = sum_begin();
-    uint8_t *bytes = cn_alloc(PIECE);
-    int64_t got = 0;
+    int64_t got = cn_disk_size(file);
+    size_t piece = got >= 0 && got < PIECE ? (size_t)got + 1 : PIECE; /* most are small */
+    uint8_t *bytes = cn_alloc(piece);
     *size = 0;
-    while (rc == 0 && (got = cn_disk_read(file, bytes, PIECE, *size)) > 0) {
+    while (rc == 0 && (got = cn_disk_read(file, bytes, piece, *size)) > 0) {
         CN_ASSERT(EVP_DigestUpdate(sum, bytes, (size_t)got) == 1);
         rc = out ? cn_disk_write_all(out, bytes, (size_t)got, *size) : 0;
         if (rc < 0)
@@ -284,11 +285,12 @@ int cn_manifest_read(struct cn_disk *disk, struct cn_manifest *manifest, struct 
     return rc;
 }
 
-/* "0012/", of a shard that there is; what follows, or NULL. */
+/* "0012/", or "12/" if it is not padded, of a shard that there is; what follows, or NULL. */
 static const char *behind_shard(const char *path, const struct cn_manifest *manifest, bool padded)
 {
     size_t digits = strspn(path, "0123456789");
-    if (digits == 0 || digits > 4 || path[digits] != '/' || (padded && digits != 4) ||
+    bool one = padded ? digits == 4 : digits == 1 || path[0] != '0'; /* a shard has one name */
+    if (digits == 0 || digits > 4 || path[digits] != '/' || !one ||
         strtoul(path, NULL, 10) >= manifest->shard_count)
         return NULL;
     return path + digits + 1;
@@ -342,10 +344,44 @@ bool cn_manifest_entry_parse(char *line, const struct cn_manifest *manifest,
     return true;
 }
 
+struct reading {
+    const struct cn_manifest *manifest;
+    int (*each)(void *data, const struct cn_manifest_entry *entry);
+    void *data;
+    uint64_t count, bytes;
+    bool has_cluster;     /* CN_MANIFEST_CLUSTER */
+    char last[LINE_MAX_]; /* the path before */
+    struct cn_err *err;
+};
+
+/* The order of cn_disk_walk(): by segments. */
+static int path_order(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return (*a == '/' ? 1 : (unsigned char)*a) - (*b == '/' ? 1 : (unsigned char)*b);
+}
+
+/* I4 */
+static int give_entry(struct reading *reading, const struct cn_manifest_entry *entry)
+{
+    if (path_order(entry->path, reading->last) <= 0)
+        return cn_err_set(reading->err, CN_EINVALID,
+                          CN_MANIFEST_FILES ": line %" PRIu64
+                                            " is not in its place, or there twice",
+                          reading->count);
+    if (reading->count > reading->manifest->file_count ||
+        entry->size > reading->manifest->bytes - reading->bytes)
+        return cn_err_set(reading->err, CN_EINVALID,
+                          CN_MANIFEST_FILES " has more than " CN_MANIFEST_FILE " says");
+    reading->bytes += entry->size;
+    reading->has_cluster |= strcmp(entry->path, CN_MANIFEST_CLUSTER) == 0;
+    snprintf(reading->last, sizeof(reading->last), "%s", entry->path);
+    return reading->each(reading->data, entry);
+}
+
 /* Whole lines of what is there; the rest stays. */
-static int give_lines(struct cn_buf *text, const struct cn_manifest *manifest, uint64_t *count,
-                      int (*each)(void *data, const struct cn_manifest_entry *entry), void *data,
-                      struct cn_err *err)
+static int give_lines(struct reading *reading, struct cn_buf *text)
 {
     size_t at = 0;
     int rc = 0;
@@ -355,15 +391,57 @@ static int give_lines(struct cn_buf *text, const struct cn_manifest *manifest, u
         char *line = (char *)text->data + at;
         bool whole = memchr(line, 0, (size_t)((char *)end - line)) == NULL;
         *end = 0;
-        (*count)++;
-        rc = whole && cn_manifest_entry_parse(line, manifest, &entry)
-                 ? each(data, &entry)
-                 : cn_err_set(err, CN_EINVALID,
+        reading->count++;
+        rc = whole && cn_manifest_entry_parse(line, reading->manifest, &entry)
+                 ? give_entry(reading, &entry)
+                 : cn_err_set(reading->err, CN_EINVALID,
                               CN_MANIFEST_FILES ": line %" PRIu64 " is none that a backup has",
-                              *count);
+                              reading->count);
         at = (size_t)(end - text->data) + 1;
     }
     cn_buf_consume(text, at);
+    return rc;
+}
+
+/* I4 */
+static int end_lines(const struct reading *reading, const struct cn_buf *text)
+{
+    const struct cn_manifest *manifest = reading->manifest;
+    if (text->size || reading->count != manifest->file_count || reading->bytes != manifest->bytes)
+        return cn_err_set(reading->err, CN_EINVALID,
+                          CN_MANIFEST_FILES " has %" PRIu64 " files of %" PRIu64
+                                            " bytes, not %" PRIu64 " of %" PRIu64,
+                          reading->count, reading->bytes, manifest->file_count, manifest->bytes);
+    if (!reading->has_cluster)
+        return cn_err_set(reading->err, CN_EINVALID,
+                          CN_MANIFEST_FILES " does not have " CN_MANIFEST_CLUSTER);
+    return 0;
+}
+
+static int read_lines(struct reading *reading, struct cn_disk_file *file, uint64_t size)
+{
+    struct cn_buf text = {0};
+    uint64_t offset = 0;
+    int rc = 0;
+    while (rc == 0 && offset < size) {
+        size_t piece = size - offset < PIECE ? (size_t)(size - offset) : PIECE;
+        cn_buf_reserve(&text, piece);
+        int64_t got = cn_disk_read(file, text.data + text.size, piece, offset);
+        if (got <= 0) {
+            rc = cn_err_errno(reading->err, got < 0 ? (int)-got : EIO,
+                              "cannot read " CN_MANIFEST_FILES);
+            break;
+        }
+        text.size += (size_t)got;
+        offset += (uint64_t)got;
+        rc = give_lines(reading, &text);
+        if (rc == 0 && text.size > LINE_MAX_)
+            rc = cn_err_set(reading->err, CN_EINVALID,
+                            CN_MANIFEST_FILES " has a line that is too long");
+    }
+    if (rc == 0)
+        rc = end_lines(reading, &text);
+    cn_buf_fini(&text);
     return rc;
 }
 
@@ -371,10 +449,10 @@ int cn_manifest_each(struct cn_disk *disk, const struct cn_manifest *manifest,
                      int (*each)(void *data, const struct cn_manifest_entry *entry), void *data,
                      struct cn_err *err)
 {
+    struct reading reading = {.manifest = manifest, .each = each, .data = data, .err = err};
     char sum[CN_MANIFEST_SUM_SIZE];
-    uint64_t size, offset = 0, count = 0;
     struct cn_disk_file *file;
-    struct cn_buf text = {0};
+    uint64_t size;
     int rc = read_file(disk, CN_MANIFEST_FILES, NULL, sum, &size, err);
     if (rc == 0 && strcmp(sum, manifest->files_sum) != 0)
         rc = cn_err_set(err, CN_ECORRUPT, CN_MANIFEST_FILES " does not match its checksum");
@@ -383,24 +461,8 @@ int cn_manifest_each(struct cn_disk *disk, const struct cn_manifest *manifest,
     rc = cn_disk_open(disk, CN_MANIFEST_FILES, CN_DISK_READONLY, &file);
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot read " CN_MANIFEST_FILES);
-    while (rc == 0 && offset < size) {
-        cn_buf_reserve(&text, PIECE);
-        int64_t got = cn_disk_read(file, text.data + text.size, PIECE, offset);
-        if (got <= 0) {
-            rc = cn_err_errno(err, got < 0 ? (int)-got : EIO, "cannot read " CN_MANIFEST_FILES);
-            break;
-        }
-        text.size += (size_t)got;
-        offset += (uint64_t)got;
-        rc = give_lines(&text, manifest, &count, each, data, err);
-        if (rc == 0 && text.size > LINE_MAX_)
-            rc = cn_err_set(err, CN_EINVALID, CN_MANIFEST_FILES " has a line that is too long");
-    }
-    if (rc == 0 && (text.size || count != manifest->file_count))
-        rc = cn_err_set(err, CN_EINVALID, CN_MANIFEST_FILES " has %" PRIu64 " files, not %" PRIu64,
-                        count, manifest->file_count);
+    rc = read_lines(&reading, file, size);
     cn_disk_close(file);
-    cn_buf_fini(&text);
     return rc;
 }
 

@@ -18,6 +18,9 @@
  * I3  Manifests are input: a path is one that a backup has (below one of the folders above, no ".."
  *     and no way out), numbers are in their bounds, and every shard is there exactly once; else
  *     nothing of it is used.
+ * I4  FILES has every file once, in the order of their paths by segments, and cluster.json among
+ *     them: what a restore reads of it is compared (I2). Their number and bytes are those of
+ *     BACKUP.json.
  *
  * Threads:   the caller's.
  * Ownership: the struct owns nothing. */
@@ -81,7 +84,8 @@ struct cn_manifest_entry {
 /* A line of FILES, which is changed. False: I3. */
 bool cn_manifest_entry_parse(char *line, const struct cn_manifest *manifest,
                              struct cn_manifest_entry *entry);
-/* I2: compares FILES as a whole, then calls back for each line. A negative return ends it. */
+/* I2: compares FILES as a whole, then calls back for each line. A negative return ends it. I4 is
+ * known when it has returned 0. */
 int cn_manifest_each(struct cn_disk *disk, const struct cn_manifest *manifest,
                      int (*each)(void *data, const struct cn_manifest_entry *entry), void *data,
                      struct cn_err *err);

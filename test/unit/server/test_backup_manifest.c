@@ -3,6 +3,7 @@
  * backup, and one that somebody has made up leads nowhere. */
 #include "server/backup_manifest.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "test/lib/test.h"
+#include "text/hex.h"
 
 #define SUM "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
@@ -129,6 +131,7 @@ TEST(backup_manifest, lines_lead_only_to_files_that_a_backup_has)
                                       "1 shards/0000/objects/../../../x",
                                       "1 shards/0000//FORMAT",
                                       "1 blobs/3/ab/ab000000000000000000000000000000",
+                                      "1 blobs/02/ab/ab000000000000000000000000000000",
                                       "1 blobs/2/ab/../x0000000000000000000000000000",
                                       "1 blobs/2/tmp/ab000000000000000000000000000000",
                                       "1 deployed/key",
@@ -158,6 +161,57 @@ TEST(backup_manifest, lines_lead_only_to_files_that_a_backup_has)
     CHECK(!cn_manifest_entry_parse(no_sum, &manifest, &entry));
     CHECK(!cn_manifest_entry_parse(short_sum, &manifest, &entry));
     CHECK(!cn_manifest_entry_parse(nothing, &manifest, &entry));
+}
+
+static int count_line(void *data, const struct cn_manifest_entry *entry)
+{
+    (void)entry;
+    ++*(int *)data;
+    return 0;
+}
+
+/* FILES of these paths, each of a byte; `more` is added to what the manifest says of them. */
+static int list(const char *const *paths, int more_files, int more_bytes, struct cn_err *err)
+{
+    struct cn_disk *disk = cn_disk_system_new(test_dir());
+    struct cn_manifest manifest;
+    struct cn_buf text = {0};
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    int count = 0, seen = 0;
+    for (; paths[count]; count++)
+        cn_buf_printf(&text, SUM " 1 %s\n", paths[count]);
+    fill(&manifest);
+    manifest.file_count = (uint64_t)(count + more_files);
+    manifest.bytes = (uint64_t)(count + more_bytes);
+    CHECK(EVP_Digest(text.data, text.size, digest, NULL, EVP_sha256(), NULL) == 1);
+    cn_hex_encode(digest, 32, manifest.files_sum);
+    put(disk, CN_MANIFEST_FILES, cn_buf_text(&text));
+    int rc = cn_manifest_each(disk, &manifest, count_line, &seen, err);
+    CHECK(seen <= count + more_files && (rc < 0 || seen == count));
+    cn_buf_fini(&text);
+    cn_disk_system_free(disk);
+    return rc;
+}
+
+/* I4 */
+TEST(backup_manifest, has_every_file_once)
+{
+    struct cn_err err = {0};
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+    const char *const *segments =
+        LIST("cluster.json", "deployed/code/a/b", "deployed/code/a-b", "deployed/code/a.txt",
+             "deployed/code/\xc3\xa4", "shards/0000/FORMAT");
+    CHECK_INT(0, list(segments, 0, 0, &err));
+    CHECK_INT(CN_EINVALID, list(segments, 1, 0, &err));
+    CHECK_INT(CN_EINVALID, list(segments, -1, 0, &err));
+    CHECK_INT(CN_EINVALID, list(segments, 0, 1, &err));
+    CHECK_INT(CN_EINVALID, list(segments, 0, -1, &err));
+    CHECK_INT(CN_EINVALID, list(LIST("cluster.json", "cluster.json"), 0, 0, &err));
+    CHECK(strstr(err.text, "line 2 is not in its place"));
+    CHECK_INT(CN_EINVALID,
+              list(LIST("cluster.json", "shards/0000/FORMAT", "cluster.json"), 0, 0, &err));
+    CHECK_INT(CN_EINVALID, list(LIST("shards/0000/FORMAT"), 0, 0, &err));
+    CHECK_STR("FILES does not have cluster.json", err.text);
 }
 
 static int parse(const char *members, const char *shards)
