@@ -10,7 +10,9 @@
 #include "net/tls.h"
 #include "object/message.h"
 #include "remote/private.h"
+#include "remote/question.h"
 #include "test/unit/object/shard_world.h"
+#include "worker/lane.h"
 
 static const char CLUSTER[] = "01234567-89ab-cdef-0123-456789abcdef";
 enum { NODES = 3, SHARD = 1 };
@@ -776,5 +778,109 @@ TEST(loan, is_not_made_by_an_answer_that_nobody_waits_for)
     cn_call_reply(call, message);
     UNTIL(strstr(log_of(1), "~release 5;"));
     CHECK_INT(0, loans_of(1));
+    close_nodes();
+}
+
+/* --- questions to workers --------------------------------------------------------------------- */
+
+struct asked {
+    struct cn_pipe_question question;
+    struct cn_buf head;
+    struct cn_reply reply;
+    bool done;
+};
+
+static void on_reply(struct cn_pipe_question *question, enum cn_pipe_end end, uint8_t *bytes,
+                     size_t size)
+{
+    struct asked *asked = CN_CONTAINER_OF(question, struct asked, question);
+    const uint8_t *body;
+    size_t body_size;
+    CHECK_INT(CN_PIPE_ANSWERED, end);
+    CHECK_INT(0, cn_reply_get(&asked->reply, bytes, size, &body, &body_size));
+    CHECK_INT(0, body_size);
+    asked->done = true;
+    cn_free(bytes);
+}
+
+/* The type of node 1's answer to a question of node 0. */
+static uint32_t ask_type(const struct cn_question *question)
+{
+    struct asked asked = {0};
+    cn_question_put(question, &asked.head);
+    asked.question = (struct cn_pipe_question){.head = asked.head.data,
+                                               .head_size = asked.head.size,
+                                               .body = (const uint8_t *)"batch",
+                                               .body_size = 5,
+                                               .done = on_reply};
+    struct cn_pipes *pipes = nodes[0].world.world.lane.remote->pipes;
+    CHECK_INT(0, cn_pipes_ask(pipes, 2, 0, &asked.question));
+    UNTIL(asked.done);
+    uint32_t type = asked.reply.type;
+    CHECK(type != CN_REPLY_FAILED || asked.reply.code == CN_ECLOSED);
+    cn_reply_clear(&asked.reply);
+    cn_buf_fini(&asked.head);
+    return type;
+}
+
+static uint32_t ask_event(const char *handler, size_t size)
+{
+    struct cn_question event = {.type = CN_QUESTION_EVENT,
+                                .name = (uint8_t *)handler,
+                                .name_size = size,
+                                .method = (char *)"script"};
+    return ask_type(&event);
+}
+
+static bool ready;
+
+static bool is_ready(void *data)
+{
+    (void)data;
+    return ready;
+}
+
+static void set_ready(struct cn_remote_options *options)
+{
+    options->is_ready = is_ready;
+}
+
+/* REFUSED says that it has not begun: whoever asks runs it himself (B2 of worker/background.h). */
+TEST(event, is_refused_where_its_script_does_not_run)
+{
+    static struct cn_lane draining = {.draining = true};
+    open_nodes(set_ready);
+    struct cn_object_lane *lane = &nodes[1].world.world.lane;
+    void *data = lane->data;
+    lane->data = NULL; /* nobody looks for the script */
+    ready = true;
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("scheduled", 9)); /* others run no other handler */
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("fetch", 5));
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("queues", 6));
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 4));
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 6)); /* and its NUL */
+    ready = false;
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 5));
+    ready = true;
+    lane->stopping = true;
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 5));
+    lane->stopping = false;
+    lane->data = &draining;
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 5));
+    lane->data = data;
+    CHECK_STR("", log_of(1));
+    close_nodes();
+}
+
+TEST(target, of_another_life_or_lane_has_ended)
+{
+    open_nodes(NULL);
+    struct cn_question question = {
+        .type = CN_QUESTION_TARGET, .life = 2, .serial = 1, .method = (char *)"1:f"};
+    CHECK_INT(CN_REPLY_FAILED, ask_type(&question));
+    question.life = 1;
+    question.lane = 7;
+    CHECK_INT(CN_REPLY_FAILED, ask_type(&question));
+    CHECK_STR("", log_of(1));
     close_nodes();
 }
