@@ -60,6 +60,8 @@ export default {
     const [message] = batch.messages, prefix = message.body.split("/")[0];
     await insist(() => env.DB.prepare("INSERT INTO begun VALUES (?, ?, ?)").bind(message.body, me(), message.attempts).run());
     while (!(await insist(() => env.KV.get("open/" + prefix)))) await new Promise((resolve) => setTimeout(resolve, 50));
+    if (prefix === "throws" && message.attempts === 1) throw new Error("not yet");
+    if (prefix === "retries" && message.attempts === 1) return message.retry();
     await insist(() => env.DB.prepare("INSERT INTO done VALUES (?, ?)").bind(message.body, me()).run());
   },
 };
@@ -136,6 +138,15 @@ test("batches of one queue run on all nodes, each message once; max_concurrency 
   assert.equal(new Set(rows.map(({ self }) => self)).size, 6, "both lanes of each");
   const done = await finish(cluster, "jobs", "many", 24);
   assert.equal(done.length, 24, "nothing ran twice");
+
+  // What a handler says of its messages counts wherever it runs: a throw, a retry.
+  for (const prefix of ["throws", "retries"]) {
+    await begin(cluster, "jobs", prefix, 12);
+    assert.equal((await finish(cluster, "jobs", prefix, 12)).length, 12);
+    const begun = await ask(cluster, `/begun/${prefix}`);
+    assert.deepEqual(count(begun.map(({ attempts }) => attempts)), { 1: 12, 2: 12 });
+    assert.equal(Object.keys(count(begun.filter(({ attempts }) => attempts === 1).map(({ self }) => of.get(self)))).length, 3, "on all nodes");
+  }
 
   // Four, whichever nodes they are on; and the next when one of them is done.
   const few = await begin(cluster, "few", "few", 10, 4);
