@@ -54,6 +54,7 @@ struct restoring {
     struct cn_buf text;    /* the same as it is */
     uint8_t secret[CN_CLUSTER_SECRET_SIZE];
     struct cn_store *store; /* of a single server */
+    struct cn_map listed;   /* of paths below shards/, for it: V1 */
     struct cn_err *err;
 };
 
@@ -89,9 +90,29 @@ static int take_file(void *data, const struct cn_manifest_entry *entry)
     int rc = cn_manifest_take(run->from, entry, place ? run->to : NULL, place, run->err);
     if (rc == 0 && place && begins(place, "blobs/"))
         run->asked->body_count++;
+    if (!run->asked->url && begins(entry->path, "shards/"))
+        (void)cn_map_set(&run->listed, entry->path, strlen(entry->path), run);
     run->asked->bytes += entry->size;
     cn_free(place);
     return rc;
+}
+
+/* V1: stores are opened where they are. */
+static int is_listed(void *data, const char *path)
+{
+    struct restoring *run = data;
+    return cn_map_find(&run->listed, path, strlen(path))
+               ? 0
+               : cn_err_set(run->err, CN_EINVALID, "%s is not in the list of files", path);
+}
+
+static int take_files(struct restoring *run)
+{
+    int rc = cn_manifest_each(run->from, run->manifest, take_file, run, run->err); /* V1 */
+    if (rc < 0 || run->asked->url)
+        return rc;
+    rc = cn_disk_walk(run->from, "shards", is_listed, run);
+    return rc < 0 && rc != CN_EINVALID ? cn_err_errno(run->err, -rc, "cannot list the backup") : rc;
 }
 
 static int read_state(struct restoring *run)
@@ -244,6 +265,14 @@ static int restore_shard(struct restoring *run, uint32_t index)
     return rc < 0 ? cn_err_context(run->err, "shard %" PRIu32, index) : 0;
 }
 
+/* A number that the engine gives out, which has no larger ones: there is one after it. */
+static bool is_namespace(const struct cn_json *id, const struct cn_json *name)
+{
+    return id && name && id->kind == CN_JSON_INT && id->integer > 0 && id->integer <= INT32_MAX &&
+           name->kind == CN_JSON_STRING && name->size <= CN_OBJECT_NAME_MAX &&
+           strlen(name->text) == name->size;
+}
+
 /* Numbers stay what they are: ids are made with them. */
 static int restore_namespaces(struct restoring *run)
 {
@@ -251,8 +280,7 @@ static int restore_namespaces(struct restoring *run)
     int rc = 0;
     for (const struct cn_json *one = list ? list->first : NULL; one && rc == 0; one = one->next) {
         const struct cn_json *id = one->first, *name = id ? id->next : NULL;
-        if (!name || id->kind != CN_JSON_INT || name->kind != CN_JSON_STRING || id->integer < 1 ||
-            id->integer > UINT32_MAX || name->size > CN_OBJECT_NAME_MAX)
+        if (!is_namespace(id, name))
             return cn_err_set(run->err, CN_EINVALID,
                               CN_MANIFEST_CLUSTER ": the list of namespaces is none");
         rc = cn_store_namespace_learn(run->store, (uint32_t)id->integer, name->text, run->err);
@@ -494,7 +522,7 @@ static int run_restore(struct restoring *run)
     if (rc == 0)
         rc = open_target(run);
     if (rc == 0)
-        rc = cn_manifest_each(run->from, run->manifest, take_file, run, run->err); /* V1 */
+        rc = take_files(run);
     if (rc == 0)
         rc = read_state(run);
     if (rc == 0)
@@ -505,10 +533,12 @@ static int run_restore(struct restoring *run)
 int cn_restore(struct cn_restore *restore, struct cn_err *err)
 {
     struct restoring run = {.asked = restore, .manifest = CN_NEW(struct cn_manifest), .err = err};
+    cn_map_init(&run.listed);
     run.from = cn_disk_system_new(restore->from);
     int rc =
         run.from ? run_restore(&run) : cn_err_errno(err, errno, "cannot open %s", restore->from);
     OPENSSL_cleanse(run.secret, sizeof(run.secret));
+    cn_map_fini(&run.listed);
     cn_json_free(run.state);
     cn_buf_fini(&run.text);
     cn_disk_system_free(run.to);

@@ -448,6 +448,26 @@ test("damage is found, and not restored; a manifest that leads elsewhere is refu
       writeFileSync(path.join(folder, "BACKUP.json"), JSON.stringify(manifest));
       if (name.startsWith("..")) writeFileSync(path.join(folder, "../../outside"), "x");
     }, /is none that a backup has/);
+  // A file that nobody has compared, where a store would read it.
+  const log = one(/^shards\/\d+\/log\/.*seg/);
+  await damaged((folder) => cpSync(path.join(folder, log), path.join(folder, `${path.dirname(log)}/more.seg`)), /more\.seg is not in the list of files/);
+  // A state that leads to numbers of namespaces that there are not, with checksums that match.
+  for (const namespace of [[4294967295, "x"], [0, "x"], [7, "x\0y"], [8], "x"]) {
+    const again = path.join(tempDir(), `damaged-${count++}`);
+    cpSync(copy, again, { recursive: true });
+    const state = JSON.parse(readFileSync(path.join(again, "cluster.json"), "utf8"));
+    state.namespaces.push(namespace);
+    const body = JSON.stringify(state), sum = (text) => createHash("sha256").update(text).digest("hex");
+    const text = readFileSync(path.join(again, "FILES"), "utf8").replace(/^.* cluster\.json$/m, `${sum(body)} ${Buffer.byteLength(body)} cluster.json`);
+    const manifest = JSON.parse(readFileSync(path.join(again, "BACKUP.json"), "utf8"));
+    manifest.bytes += Buffer.byteLength(body) - statSync(path.join(again, "cluster.json")).size;
+    writeFileSync(path.join(again, "cluster.json"), body);
+    writeFileSync(path.join(again, "FILES"), text);
+    writeFileSync(path.join(again, "BACKUP.json"), JSON.stringify({ ...manifest, files_sha256: sum(text) }));
+    const restore = await run("restore", again, "--data", path.join(tempDir(), `data-${count}`));
+    assert.equal(restore.code, 1, restore.stdout);
+    assert.match(restore.stderr, /the list of namespaces is none/);
+  }
 });
 
 test("what was deployed by upload goes along: versions, secrets, assets, tokens", options, async (t) => {
