@@ -71,8 +71,8 @@ async function make(t, nodes = NODES, more = {}) {
   const cluster = await Cluster.make(t, { project, ...more });
   for (const name of nodes) await cluster.start(name);
   t.after(() => {
-    for (const [name, { exit, output }] of cluster.nodes) {
-      const text = exit && exit.signal !== "SIGKILL" ? `${name} ended by itself: ${JSON.stringify(exit)}\n${output.slice(-3000)}` : "";
+    for (const [name, { exit, output, told }] of cluster.nodes) {
+      const text = exit && !told && exit.signal !== "SIGKILL" ? `${name} ended by itself: ${JSON.stringify(exit)}\n${output.slice(-3000)}` : "";
       if (text) t.diagnostic(text); // what it led to is told before
       assert.equal(text, "");
     }

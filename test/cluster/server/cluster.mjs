@@ -183,6 +183,7 @@ export class Cluster {
   async end() {
     const nodes = [...this.nodes.values()].filter((server) => !server.exit);
     for (const server of nodes) {
+      server.told = true; // it does not end by itself
       server.signal("SIGCONT");
       server.signal("SIGTERM");
     }
