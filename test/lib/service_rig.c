@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test/lib/service_rig.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/loop.h"
@@ -138,14 +139,31 @@ void service_rig_call(struct service_rig *rig, struct cn_service_call *call)
     call->call.envelope.data = NULL;
 }
 
-void service_rig_advance(struct service_rig *rig, int64_t ms)
+static void spin(struct service_rig *rig)
 {
-    rig->wall_ms += ms;
-    cn_alarm_tick(&rig->lane);
     for (int i = 0; i < 100; i++) {
         cn_object_lane_step(&rig->lane);
         uv_run(&rig->loop, UV_RUN_NOWAIT);
     }
+}
+
+/* What an alarm does next may wait until what it did is durable, which another thread sees to. */
+void service_rig_advance(struct service_rig *rig, int64_t ms)
+{
+    struct cn_store_stats before, after;
+    rig->wall_ms += ms;
+    cn_alarm_tick(&rig->lane);
+    do {
+        cn_store_stats(rig->store, &before);
+        spin(rig);
+        do {
+            uv_run(&rig->loop, UV_RUN_NOWAIT);
+            sched_yield();
+            cn_store_stats(rig->store, &after);
+        } while (after.durable_lsn < after.appended_lsn);
+        spin(rig);
+        cn_store_stats(rig->store, &after);
+    } while (after.appended_lsn != before.appended_lsn);
 }
 
 static void hurry(uv_handle_t *handle, void *data)
