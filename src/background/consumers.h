@@ -16,15 +16,15 @@
  * N1  In a cluster the lanes of the node that has the queue take its batches; others look every
  *     second whether it has become theirs. So max_concurrency holds for all nodes, and a lease ends
  *     with the node that has given it: nothing waits for one that is lost.
- * N3  A batch runs on the node that has the fewest batches of this queue from this lane, its own if
- *     it is among them: a queue that is hardly used makes no traffic, a busy one uses all nodes.
- *     The messages of a batch whose node is lost are delivered again at once, with the attempts
- *     that they had (worker/background.h, B2); a node that does not take it costs nothing but the
- *     way there and back.
  * N2  What became of a batch is told to the queue wherever it is by then, again and again if that
  *     fails as retryable: it is by the number of a lease, which is good once. A queue that was
  *     loaded anew meanwhile does not know the lease; it is told of the messages then. So one whose
  *     batch ended while its queue moved is not delivered again, unless the queue was faster.
+ * N3  A batch runs on the node that has the fewest batches of this queue from this lane, its own if
+ *     it is among them: a queue that is hardly used makes no traffic, a busy one uses all nodes.
+ *     The messages of a batch whose node is lost are delivered again at once, with the attempts
+ *     that they had (worker/background.h, B2). One that a node does not take (it is drained, or of
+ *     an older release) costs the way there and back, and runs here, counted as that node's.
  *
  * Threads: the lane's. */
 #ifndef CN_BACKGROUND_CONSUMERS_H

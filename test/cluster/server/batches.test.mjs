@@ -148,6 +148,15 @@ test("batches of one queue run on all nodes, each message once; max_concurrency 
     assert.equal(Object.keys(count(begun.filter(({ attempts }) => attempts === 1).map(({ self }) => of.get(self)))).length, 3, "on all nodes");
   }
 
+  // New code in the middle, on every node: what had begun ends or comes again, and was not tried.
+  await begin(cluster, "jobs", "reload", 12);
+  for (const { child } of cluster.nodes.values()) child.kill("SIGHUP");
+  await Promise.all([...cluster.nodes.values()].map((server) => server.reloaded()));
+  await finish(cluster, "jobs", "reload", 12);
+  assert.deepEqual(Object.keys(count((await ask(cluster, "/begun/reload")).map(({ attempts }) => attempts))), ["1"]);
+  const later = await places(cluster); // instances of the new code
+  for (const [self, node] of later) of.set(self, node);
+
   // Four, whichever nodes they are on; and the next when one of them is done.
   const few = await begin(cluster, "few", "few", 10, 4);
   assert.equal(few.length, 4);
