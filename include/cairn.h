@@ -173,8 +173,7 @@ struct cairn_reply {
     const cairn_value *value; /* the result; of a call that failed, what was thrown, or NULL */
     int retryable;            /* the object was not reached, or was reset: trying again may help */
     int overloaded;           /* a bound was reached */
-    cairn_stream
-        *stream;          /* of a response, or an object of R2, that was asked for with `streamed`:
+    cairn_stream *stream; /* of a response, or an object of R2, that was asked for with `streamed`:
                              its body, which is the object's from now on (stream_end()); else NULL */
     cairn_socket *socket; /* NULL: for later versions */
 };
@@ -449,7 +448,7 @@ struct cairn_api {
      * the function of the class returns, the key until `each` does. */
     int (*kv_list)(cairn_object *object, const struct cairn_range *range,
                    int (*each)(void *data, const char *key, const cairn_value *value), void *data);
-    /* Deletes everything: tables, pairs and the alarm. */
+    /* Deletes everything: tables, pairs and the alarm. Refused inside a transaction. */
     int (*delete_all)(cairn_object *object);
 
     /* ---- storage: SQL ----

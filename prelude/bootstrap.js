@@ -2,11 +2,11 @@
 //
 // The order matters only where a file uses another's interface while it loads; the imports say
 // that. Everything else is a list of names.
-import { isFlagOff } from "./internal/native.js";
 import "./internal/symbols.js";
 import "./internal/iteration.js";
 import { defineLazy, expose, exposeEnumerable, exposeLazily } from "./internal/interface.js";
 import { installStacks } from "./internal/stacks.js";
+import { takeAway } from "./internal/taken.js";
 import { AbortController, AbortSignal } from "./web/abort.js";
 import { atob, btoa } from "./web/base64.js";
 import { Blob, File } from "./web/blob.js";
@@ -62,7 +62,7 @@ for (const name of ["DisposableStack", "AsyncDisposableStack", "SuppressedError"
 }
 exposeLazily(eventSource, "EventSource");
 exposeLazily(htmlRewriter, "HTMLRewriter");
-if (!isFlagOff("expose_global_message_channel")) exposeLazily(messageChannel, "MessageChannel", "MessagePort");
+exposeLazily(messageChannel, "MessageChannel", "MessagePort");
 exposeLazily(multipart, "FormData");
 exposeLazily(performance, "Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure");
 exposeLazily(streams, "ReadableStream", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader", "ReadableStreamBYOBRequest",
@@ -90,12 +90,11 @@ Object.defineProperty(Atomics, "wait", {
   },
   writable: true, enumerable: false, configurable: true,
 });
-if (isFlagOff("global_navigator")) for (const name of ["Navigator", "navigator"]) delete globalThis[name];
-if (isFlagOff("enable_weak_ref")) for (const name of ["WeakRef", "FinalizationRegistry"]) delete globalThis[name];
+takeAway();
 installNode();
 
 // What C calls.
 export { start, dispatchFetch } from "./workers/dispatch.js";
 export { modules } from "./workers/modules.js";
-export { objectResume } from "./internal/gate.js";
+export { objectPress, objectResume } from "./internal/gate.js";
 export { dispatchEvent, localReply, objectCreate, objectDeliver, objectDestroy, objectSocket, quiet } from "./workers/objects.js";

@@ -1,5 +1,5 @@
-// The description of the control API: that of the server itself, src/admin/openapi.json, with what each service adds, which
-// has the same form ("paths", "components") and stands in its folder, src/service/NAME/openapi.json.
+// The description of the control API: that of the server itself, src/admin/openapi.json, with that of the platform's API,
+// src/v4/openapi.json, and what each service adds, which have the same form ("paths", "components") and stand in their folders.
 //
 //     node tools/build-openapi.mjs OUT
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,8 +16,8 @@ export function readOpenapi(root = ".") {
       to[key] = value;
     }
   };
-  for (const name of readdirSync(path.join(root, "src/service")).sort()) {
-    const file = `src/service/${name}/openapi.json`;
+  for (const folder of ["src/v4", ...readdirSync(path.join(root, "src/service")).sort().map((name) => `src/service/${name}`)]) {
+    const file = `${folder}/openapi.json`;
     if (!existsSync(path.join(root, file))) continue;
     const { paths, components = {} } = read(file);
     add(whole.paths, paths, file);

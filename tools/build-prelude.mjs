@@ -57,9 +57,11 @@ const inspectEngine = {
   setup(build) {
     build.onLoad({ filter: /node-inspect-extracted\/dist\/inspect\.js$/ }, ({ path: file }) => {
       let text = readFileSync(file, "utf8");
+      const promiseStates = /constants:\{kPending:(\w+),kRejected:(\w+)/.exec(text).slice(1, 3).join(",");
       const formatValue = /function (\w+)\(\w,\w,\w,\w\)\{if\("object"!==/.exec(text)[1];
       for (const [from, to] of [
         [/getProxyDetails:\w+\.getProxyDetails,/, "getProxyDetails:__engine.proxyDetails,"],
+        [/getPromiseDetails:function\(\)\{return\[\w,void 0\]\}/, `getPromiseDetails:function(p){return __engine.promiseDetails(p,${promiseStates})}`],
         [/\{if\((\w)\.stack\)\{if\("string"==typeof \1\.stack\)return \1\.stack;/, (_, e) => `{var __stack=__engine.stackOf(${e});if(__stack){if("string"==typeof __stack)return __stack;`],
         // A proxy is named as one, and what it stands for is looked at without its traps.
         [/\}\((\w),(\w),(\w)\);\w=\2\}if\(\1\.customInspect\)/, (_, t, f, i) => `}(${t},${f},${i});return"Proxy("+${formatValue}(${t},${f},${i})+")"}if(${t}.customInspect)`],

@@ -72,7 +72,7 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const all = new Set(files);
   const bases = new Set(files.map((each) => path.basename(each)));
   let count = 0;
-  for (const file of files.filter((each) => /^(README|SECURITY|CHANGELOG)\.md$|^docs\/.*\.md$|^(src|prelude|tools)\/.*\.(c|h|js|mjs|ts)$/.test(each))) {
+  for (const file of files.filter((each) => /^(README|SECURITY|CHANGELOG|CONTRIBUTING)\.md$|^\.github\/.*\.md$|^docs\/.*\.md$|^(src|prelude|tools)\/.*\.(c|h|js|mjs|ts)$/.test(each))) {
     const text = readFileSync(file, "utf8");
     const links = file.endsWith(".md") ? missingLinks(file, text, all) : [];
     for (const { line, name } of [...missing(file, text, all, bases), ...links]) {

@@ -6,7 +6,8 @@
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 
 const pages = [["docs/limits.md", "tested by"], ["SECURITY.md", "where"], ["docs/durability.md", "tested by"]];
-const targets = new Set([...readFileSync("Makefile", "utf8").matchAll(/^([\w-]+):/gm)].map(([, name]) => name));
+const rules = ["Makefile", ...readdirSync("test").map((name) => `test/${name}/rules.mk`)].filter((file) => existsSync(file));
+const targets = new Set(rules.flatMap((file) => [...readFileSync(file, "utf8").matchAll(/^([\w-]+):/gm)].map(([, name]) => name)));
 const folders = readdirSync("test/integration");
 const layers = readdirSync("test/unit", { recursive: true, withFileTypes: true }).filter((each) => each.isDirectory()).map((each) => `${each.parentPath}/${each.name}`);
 

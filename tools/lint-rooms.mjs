@@ -2,7 +2,7 @@
 // neither itself nor by way of others. Prints a line for each that does.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
-const WITHOUT = ["base", "text", "html", "crypto", "codec", "net", "store", "cluster", "analytics", "assets", "object", "module", "service", "background", "admin", "deploy", "server", "cli"];
+const WITHOUT = ["base", "text", "html", "crypto", "codec", "net", "store", "membership", "peer", "shard", "analytics", "assets", "object", "module", "service", "background", "admin", "v4", "config", "project", "fleet", "deploy", "server", "cli"];
 const found = new Map(); // a file of src/ -> what it includes
 
 function includes(file) {

@@ -14,7 +14,7 @@ assets, and what happens to keys that are not here, are in [configuration.md](co
 | --- | --- | --- | --- | --- | --- |
 `;
 
-/** The names of a table of keys (src/server/keys.h) as a list, with those of the tables in it; not those of the hosted platform. */
+/** The names of a table of keys (src/config/keys.h) as a list, with those of the tables in it; not those of the hosted platform. */
 export function schemaKeys(source, name) {
   const start = source.indexOf(`SCHEMA(${name}, `);
   if (start < 0) fail(`there is no SCHEMA(${name}`);

@@ -16,6 +16,8 @@
 // I3  When a section has ended, its level is the one above, for code of it that goes on, and for a
 //     section of its own that has not ended.
 // I4  The sections of an object that leaves memory fail: other code may wait for them.
+// I5  Back-pressure (O8 of src/object/object.h) is a section of the innermost level without code of its own: while
+//     it is there nothing of the object goes on.
 import { native } from "./native.js";
 import { reportException } from "./report.js";
 import { afterwards, closed, enter, here, levelOf, objectOf, setGate, withLevel } from "./turn.js";
@@ -33,6 +35,7 @@ class Gate {
   root = new Level(null);
   waiting = []; // [context, function], in order
   sections = new Set(); // that have not ended: what fails each (I4)
+  press = null; // a level (I5)
 }
 const gates = new Map(); // number of the object -> Gate
 
@@ -64,6 +67,21 @@ export function objectResume(object) {
   }
 }
 
+/** C calls, in a turn of the object: back-pressure begins or ends (I5). */
+export function objectPress(object, begins) {
+  const gate = gateOf(object);
+  if (begins) {
+    let level = gate.root;
+    while (level.active !== null) level = level.active;
+    gate.press = level.active = new Level(level);
+    return;
+  }
+  gate.press.ended = true;
+  gate.press.parent.active = null;
+  gate.press = null;
+  if (gate.waiting.length > 0) native.objectKick(object);
+}
+
 /** A context of the object: the one of now, or one of its root level if other code asks. */
 function contextIn(object) {
   const context = here();
@@ -71,7 +89,8 @@ function contextIn(object) {
 }
 
 /**
- * Runs `work`, an async function, as a section of the object: soon, or when those before it have ended.
+ * Runs `work`, an async function, as a section of the object: soon, or when those before it have ended. What was written
+ * before it is committed by itself, and so is what it wrote if it succeeds: its failure, or that of the code behind it, undoes neither.
  * @returns {Promise<unknown>} of its result
  */
 export function runSection(object, work) {
@@ -95,8 +114,17 @@ export function runSection(object, work) {
     sections.add(fail);
     const run = () => {
       if (!enter(withLevel(context, section))) return forgetGate(object, false);
-      const done = (settle) => (value) => { sections.delete(fail); end(); settle(value); };
-      afterwards(work(), done(resolve), done(reject));
+      const over = () => { sections.delete(fail); end(); };
+      const failed = (error) => { over(); reject(error); };
+      const commit = (then) => (value) => {
+        try {
+          native.storageCommit(object);
+        } catch (error) {
+          return failed(error);
+        }
+        then(value);
+      };
+      commit(() => afterwards(work(), commit((value) => { over(); resolve(value); }), failed))();
     };
     const level = levelOf(context);
     if (level.active === null && !gateOf(object).waiting.some(([other]) => levelOf(other) === level)) {

@@ -4,6 +4,7 @@
 // script's code (getters of our own interfaces, proxies' traps) is guarded, depth and size are
 // bounded, and circular references are named.
 import { isInterfacePrototype } from "./interface.js";
+import { native } from "./native.js";
 
 const CUSTOM = Symbol.for("nodejs.util.inspect.custom");
 const ITEMS_MAX = 100;
@@ -207,7 +208,11 @@ class Inspector {
       return this.wrap(`${text} `, this.properties(value, level, deep), "{", "}", level);
     }
     if (value instanceof RegExp) return this.wrap(`${RegExp.prototype.toString.call(value)} `, this.properties(value, level, deep), "{", "}", level);
-    if (value instanceof Promise) return this.wrap("Promise ", this.properties(value, level, deep), "{", "}", level, false, true);
+    if (value instanceof Promise) {
+      const [state, result] = native.promiseState(value) ?? [0, undefined];
+      const shown = state === 0 ? "<pending>" : `${state === 2 ? "<rejected> " : ""}${this.value(result, level + 1)}`;
+      return this.wrap("Promise ", [...(deep ? [] : [shown]), ...this.properties(value, level, deep)], "{", "}", level);
+    }
     if (value instanceof WeakMap || value instanceof WeakSet) return `${name} { <items unknown> }`;
     if (value instanceof WeakRef) return this.wrap("WeakRef ", [this.value(value.deref(), level + 1)], "{", "}", level);
     for (const Wrapper of [String, Number, Boolean, Symbol, BigInt]) {

@@ -47,6 +47,7 @@ export function isInterfacePrototype(object) {
 }
 
 /** The bundler may call `class X` `_X` or `X2`. */
+// bounded: names of our own classes
 const plainName = (name) => name.replace(/^_|\d+$/g, "");
 
 /**

@@ -302,6 +302,7 @@ export class Reader {
         const number = this.objects.push(undefined) - 1;
         const source = this.string();
         const flags = this.string();
+        // bounded: nothing is matched here
         return (this.objects[number] = this.#attempt(() => new RegExp(source, flags)));
       }
       case format.MAP: {

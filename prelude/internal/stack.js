@@ -131,8 +131,10 @@ export function attach(object, raw) {
 /** Where an error was made: [file, line, column]. */
 export function placeOf(error) {
   try {
-    const parts = /^ {4}at (?:.*\()?(.*?):(\d+):(\d+)\)?$/m.exec(error.stack);
-    if (parts !== null) return [parts[1], +parts[2], +parts[3]];
+    for (const line of error.stack.split("\n")) {
+      const parts = line.startsWith("    at ") ? /:(\d+):(\d+)\)?$/.exec(line) : null;
+      if (parts !== null) return [line.slice(Math.max(7, line.lastIndexOf("(", parts.index) + 1), parts.index), +parts[1], +parts[2]];
+    }
   } catch {}
   return ["", 0, 0];
 }

@@ -182,6 +182,12 @@ export const turns = Object.assign(native.turns, { c: new Context(0, 0, 0, 0, 0,
 /** Promise.prototype.then() without a context: for callbacks that enter one themselves. */
 export const afterwards = (promise, onFulfilled, onRejected) => then.call(promise, onFulfilled, onRejected);
 
+/**
+ * A promise of what a script has given, for whoever decides by its end: `then` is looked up once, and it is settled once,
+ * whatever the script's own `then` does and however often it calls back.
+ */
+export const promiseOf = (value) => new Promise((resolve) => { resolve(value); });
+
 /** For such a callback: the context is entered, whether the gate is open to it or not. */
 export function resume(context) {
   if (mark[0] !== context.n) enter(context);

@@ -38,3 +38,15 @@ export function isObject(value) {
 export function isDictionary(value) {
   return value === undefined || value === null || isObject(value);
 }
+
+const TIME_END = 2 ** 63 / 1e6; // milliseconds: nanoseconds in 64 bits
+
+/** The first parameter of a method as a time in whole milliseconds: a Date or a number, and nothing that could become one. */
+export function toTime(value, method, name) {
+  if (!(value instanceof Date) && typeof value !== "number") throw parameterError(method, name, 1, "date");
+  const time = Math.trunc(+value);
+  if (!Number.isFinite(time)) throw new TypeError("The value cannot be converted because it is not a valid Date.");
+  if (time >= TIME_END) throw new TypeError("This API doesn't support dates after 2189.");
+  if (time <= -TIME_END) throw new TypeError("This API doesn't support dates before 1687.");
+  return time;
+}

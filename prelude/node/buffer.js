@@ -11,7 +11,6 @@ export const kMaxLength = 2 ** 31 - 1;
 const kStringMaxLength = 536870888;
 const inspectSymbol = Symbol.for("nodejs.util.inspect.custom");
 
-const { byteLength } = Buffer;
 const { toString, equals, indexOf, lastIndexOf, includes, fill } = Buffer.prototype;
 
 /** Known encodings by any of their spellings; undefined for others. */
@@ -99,10 +98,11 @@ function fromArrayBuffer(buffer, offset, length) {
   let start = +(offset ?? 0);
   if (Number.isNaN(start)) start = 0;
   const room = buffer.byteLength - start;
-  if (room < 0 || start < 0) throw outside("offset");
+  if (room < 0) throw outside("offset");
   let size = length === undefined ? room : +length;
   if (!(size > 0)) size = 0;
   if (size > room) throw outside("length");
+  if (start < 0) throw outside("offset");
   return asBuffer(new Uint8Array(buffer, start, size));
 }
 
@@ -155,8 +155,8 @@ const isBytes = (value) => ArrayBuffer.isView(value) && value instanceof Uint8Ar
 Buffer.concat = function concat(list, length = undefined) {
   if (!Array.isArray(list)) throw invalidArgType("list", "an (Buffer|Uint8Array)[]", list);
   if (list.length === 0) return asBuffer(new Uint8Array(0));
-  const wrong = list.find((item) => !isBytes(item));
-  if (wrong !== undefined || list.includes(undefined)) throw invalidArgType("list", "an (Buffer|Uint8Array)[]", wrong);
+  const wrong = list.findIndex((item) => !isBytes(item));
+  if (wrong >= 0) throw invalidArgType(`list[${wrong}]`, ["Buffer", "Uint8Array"], list[wrong]);
   // Sizes are taken once: a getter may change them while we copy.
   const sizes = list.map((item) => item.length);
   let total = length;
@@ -192,11 +192,12 @@ Buffer.byteLength = function (value, encoding) {
     const digits = value.endsWith("==") ? value.length - 2 : value.endsWith("=") ? value.length - 1 : value.length;
     return (digits * 3) >>> 2;
   }
-  return byteLength(value, "utf8");
+  return native.utf8Encode(value).length; // the package miscounts two high surrogates at the end
 };
 Buffer.copyBytesFrom = function copyBytesFrom(view, offset = 0, length = undefined) {
-  if (!ArrayBuffer.isView(view)) throw invalidArgType("view", ["TypedArray"], view);
+  if (!ArrayBuffer.isView(view) || view instanceof DataView) throw invalidArgType("view", ["TypedArray"], view);
   validateInteger(offset, "offset", 0);
+  if (offset >= view.length) return asBuffer(new Uint8Array(0));
   if (length === undefined) length = Math.max(0, view.length - offset);
   else validateInteger(length, "length", 0);
   const part = view.subarray(offset, offset + length);
@@ -205,6 +206,13 @@ Buffer.copyBytesFrom = function copyBytesFrom(view, offset = 0, length = undefin
 Buffer.of = (...items) => asBuffer(Uint8Array.of(...items));
 Buffer.poolSize = 0; // there is no pool: every buffer has its own memory
 
+/** An index that must be one. */
+function within(value, otherwise, max, name) {
+  if (value === undefined) return otherwise;
+  const n = Math.trunc(+value) || 0;
+  if (n < 0 || n > max) throw outOfRange(name, `>= 0 && <= ${max}`, n);
+  return n;
+}
 function clamp(value, otherwise, max) {
   if (value === undefined) return otherwise;
   const n = Math.trunc(+value) || 0;
@@ -238,8 +246,9 @@ Object.assign(Buffer.prototype, {
   },
   write(value, offset, length, encoding) {
     const text = typeof value === "string" ? value : String(value);
-    if (typeof offset === "string") [offset, length, encoding] = [undefined, undefined, offset];
+    if (typeof offset === "string" && length === undefined) [offset, encoding] = [0, offset];
     else if (typeof length === "string") [length, encoding] = [undefined, length];
+    else if (offset === undefined) [length, encoding] = [undefined, undefined];
     offset ??= 0;
     validateInteger(offset, "offset", 0, this.length);
     if (length === null) throw invalidArgType("length", "of type number", length);
@@ -256,28 +265,25 @@ Object.assign(Buffer.prototype, {
     this.set(bytes.subarray(0, size), offset);
     return size;
   },
-  compare(target, targetStart = 0, targetEnd = undefined, start = 0, end = undefined) {
+  compare(target, targetStart = 0, targetEnd = target?.length, start = 0, end = this.length) {
     if (!isBytes(target)) throw invalidArgType("target", ["Buffer", "Uint8Array"], target);
-    const check = (value, name, max) => {
-      validateInteger(value, name, 0, max);
-      return value;
-    };
-    check(targetStart, "targetStart", 2147483647);
-    const [tEnd, sEnd] = [check(targetEnd ?? target.length, "targetEnd", target.length), check(end ?? this.length, "sourceEnd", this.length)];
-    check(start, "sourceStart", 2147483647);
-    if (start >= sEnd) return targetStart >= tEnd ? 0 : -1;
-    if (targetStart >= tEnd) return 1;
-    return Buffer.compare(this.subarray(start, sEnd), target.subarray(targetStart, tEnd));
+    validateInteger(targetStart, "targetStart", 0);
+    validateInteger(targetEnd, "targetEnd", 0, target.length);
+    validateInteger(start, "sourceStart", 0);
+    validateInteger(end, "sourceEnd", 0, this.length);
+    if (start >= end) return targetStart >= targetEnd ? 0 : -1;
+    if (targetStart >= targetEnd) return 1;
+    return Buffer.compare(this.subarray(start, end), target.subarray(targetStart, targetEnd));
   },
   copy(target, targetStart = 0, sourceStart = 0, sourceEnd = this.length) {
     if (!isBytes(target)) throw invalidArgType("target", ["Buffer", "Uint8Array"], target);
-    const number = (value, name) => {
-      const n = Math.trunc(+value) || 0;
-      if (n < 0) throw outOfRange(name, ">= 0", n);
+    const number = (value, name, max = Infinity) => {
+      const n = Number.isSafeInteger(Math.floor(+value)) ? Math.floor(+value) : 0;
+      if (n < 0 || n > max) throw outOfRange(name, max === Infinity ? ">= 0" : `>= 0 && <= ${max}`, n);
       return n;
     };
     const to = number(targetStart, "targetStart");
-    const first = number(sourceStart, "sourceStart");
+    const first = number(sourceStart, "sourceStart", this.length);
     const last = Math.min(number(sourceEnd, "sourceEnd"), this.length);
     if (to >= target.length || first >= last) return 0;
     const size = Math.min(last - first, target.length - to);
@@ -300,17 +306,19 @@ Object.assign(Buffer.prototype, {
     if (offset === null) throw invalidArgType("start", "of type number", offset);
     validateNumber(first, "start");
     validateNumber(last, "end");
+    for (const [name, n] of [["start", first], ["end", last]]) if (!Number.isInteger(n)) throw outOfRange(name, "an integer", n);
     if (last < 0 || last > this.length) throw outOfRange("end", `0 to ${this.length}`, last);
-    if (first < 0 || first > last) throw outOfRange("start", "0 to end", first);
+    if (first < 0 || first > this.length) throw outOfRange("start", "0 to end", first);
+    if (first >= last) return this;
     if (typeof value === "string" && value !== "") {
       const bytes = bytesOfText(value, encoding);
-      if (bytes.length === 0) throw new TypeError("The text is not valid hex");
+      if (bytes.length === 0) throw invalidArgValue("value", value);
       for (let i = first; i < last; i++) this[i] = bytes[(i - first) % bytes.length];
       return this;
     }
-    if (isBytes(value)) {
-      if (value.length === 0) throw invalidArgValue("value", value);
-      const bytes = Uint8Array.from(value);
+    if (ArrayBuffer.isView(value)) {
+      if (value.byteLength === 0) throw invalidArgValue("value", value);
+      const bytes = Uint8Array.from(viewOf(value));
       for (let i = first; i < last; i++) this[i] = bytes[(i - first) % bytes.length];
       return this;
     }
@@ -320,7 +328,7 @@ Object.assign(Buffer.prototype, {
   [inspectSymbol]() {
     const shown = Array.from(this.subarray(0, 50), (b) => b.toString(16).padStart(2, "0")).join(" ");
     const more = this.length > 50 ? ` ... ${this.length - 50} more byte${this.length > 51 ? "s" : ""}` : "";
-    return `<Buffer${shown ? ` ${shown}` : ""}${more}>`;
+    return `<Buffer ${shown}${more}>`;
   },
 });
 // Search values in encodings that the package does not know.
@@ -337,12 +345,17 @@ for (const [name, original] of Object.entries({ indexOf, lastIndexOf, includes }
       const start = Number.isNaN(at) ? (name === "lastIndexOf" ? this.length : 0) : Math.min(this.length, Math.max(0, at < 0 ? this.length + at : at));
       return name === "includes" ? true : start;
     }
-    return original.call(this, bytes, offset);
+    return original.call(this, bytes, typeof offset === "number" ? Math.trunc(offset) : offset);
   };
 }
 for (const [short, name] of [["latin1", "latin1"], ["utf8", "utf8"], ["hex", "hex"], ["base64", "base64"], ["base64url", "base64url"], ["ascii", "ascii"], ["ucs2", "utf16le"]]) {
-  Object.defineProperty(Buffer.prototype, `${short}Slice`, { value(start, end) { return this.toString(name, start, end); }, writable: true, configurable: true });
-  Object.defineProperty(Buffer.prototype, `${short}Write`, { value(text, offset, length) { return this.write(text, offset, length, name); }, writable: true, configurable: true });
+  Object.defineProperty(Buffer.prototype, `${short}Slice`, {
+    value(start, end) {
+      return this.toString(name, within(start, 0, this.length, "start"), within(end, this.length, this.length, "end"));
+    },
+    writable: true, configurable: true,
+  });
+  Object.defineProperty(Buffer.prototype, `${short}Write`, { value(text, offset = 0, length = undefined) { return this.write(text, offset, length, name); }, writable: true, configurable: true });
 }
 for (const key of Object.keys(Buffer.prototype)) {
   const descriptor = Object.getOwnPropertyDescriptor(Buffer.prototype, key);
@@ -367,11 +380,14 @@ for (const name of Object.getOwnPropertyNames(Buffer.prototype)) {
   Object.defineProperty(Buffer.prototype, name.replace("UInt", "Uint"), { value: Buffer.prototype[name], writable: true, configurable: true });
 }
 
-const viewOf = (input) => {
-  if (ArrayBuffer.isView(input)) return new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
+const viewOf = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+const bytesOf = (input) => {
+  if (ArrayBuffer.isView(input) && !(input instanceof DataView)) return viewOf(input);
   if (input instanceof ArrayBuffer) return new Uint8Array(input);
   throw invalidArgType("input", "an instance of ArrayBuffer, Buffer, or TypedArray", input);
 };
+/** What transcode() goes from and to. */
+const TRANSCODED = new Set(["utf8", "utf16le", "latin1", "ascii"]);
 
 export default {
   Buffer,
@@ -384,17 +400,19 @@ export default {
   kMaxLength,
   kStringMaxLength,
   INSPECT_MAX_BYTES,
-  isAscii: (input) => viewOf(input).every((byte) => byte < 128),
-  isUtf8: (input) => native.utf8Valid(viewOf(input)),
+  isAscii: (input) => bytesOf(input).every((byte) => byte < 128),
+  isUtf8: (input) => native.utf8Valid(bytesOf(input)),
   resolveObjectURL() {
     throw new Error("resolveObjectURL is not implemented");
   },
   transcode(source, fromEncoding, toEncoding) {
-    if (!ArrayBuffer.isView(source)) throw invalidArgType("source", ["ArrayBufferView"], source);
-    for (const encoding of [fromEncoding, toEncoding]) {
-      if (encodingName(encoding) === undefined) throw unknownEncoding(encoding);
+    if (!isBytes(source)) throw invalidArgType("source", ["Buffer", "Uint8Array"], source);
+    if (source.length === 0) return Buffer.alloc(0);
+    if (![fromEncoding, toEncoding].every((encoding) => TRANSCODED.has(encodingName(encoding)))) {
+      throw nodeError(Error, "U_ILLEGAL_ARGUMENT_ERROR", "Unable to transcode Buffer [U_ILLEGAL_ARGUMENT_ERROR]", { errno: 1 });
     }
-    const text = Buffer.from(source.buffer, source.byteOffset, source.byteLength).toString(fromEncoding);
+    const from = encodingName(fromEncoding);
+    const text = from === "utf16le" ? new TextDecoder("utf-16le", { ignoreBOM: true }).decode(source) : Buffer.from(viewOf(source).buffer, source.byteOffset, source.byteLength).toString(from === "ascii" ? "latin1" : from);
     const target = encodingName(toEncoding);
     // Characters that the encoding does not have become question marks.
     if (target === "latin1" || target === "ascii") return Buffer.from(text.replace(target === "ascii" ? /[^\0-\x7f]/gu : /[^\0-\xff]/gu, "?"), target);

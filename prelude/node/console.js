@@ -1,4 +1,5 @@
 // node:console: the global one, and a class that writes to streams.
+import { validateString } from "./internal/errors.js";
 import { format } from "./internal/internals.js";
 
 class Console {
@@ -23,5 +24,16 @@ class Console {
 }
 
 const module = Object.create(globalThis.console);
-for (const name of Object.keys(globalThis.console)) module[name] = globalThis.console[name];
-export default Object.assign(module, { Console });
+for (const name of Object.keys(globalThis.console)) if (name !== "Console") module[name] = globalThis.console[name];
+/** A task of the inspector, which there is none of: its work is done. */
+function createTask(name) {
+  validateString(name, "name");
+  return { run: (work) => work() };
+}
+for (const [name, value] of Object.entries({
+  _times: new Map(), _ignoreErrors: true, _stdoutErrorHandler() {}, _stderrErrorHandler() {},
+})) Object.defineProperty(module, name, { value, writable: true, configurable: true, enumerable: false });
+for (const name of ["stdout", "stderr"]) {
+  Object.defineProperty(module, `_${name}`, { get: () => require("./process.js").default[name], configurable: true, enumerable: false });
+}
+export default Object.assign(module, { Console, createTask });

@@ -2,7 +2,7 @@
 // keys and signatures are in internal/keys.js.
 import stream from "./stream.js";
 import { Buffer } from "./buffer.js";
-import { invalidArgType, invalidArgValue, nodeError, notImplemented, outOfRange, validateBoolean, validateFunction, validateInteger, validateObject, validateOneOf, validateString, validateUint32 } from "./internal/errors.js";
+import { invalidArgType, invalidArgValue, nodeError, notImplemented, outOfRange, validateBoolean, validateEncoding, validateFunction, validateInteger, validateObject, validateOneOf, validateString, validateUint32 } from "./internal/errors.js";
 import { native, needsEvent } from "./internal/internals.js";
 import { callable } from "./internal/callable.js";
 import cryptoConstants from "./data/crypto-constants.json";
@@ -132,6 +132,7 @@ const createHmac = (algorithm, key, options) => new Hmac(algorithm, key, options
 
 function hash(algorithm, data, encoding = "hex") {
   validateString(algorithm, "algorithm");
+  if (data instanceof ArrayBuffer) throw invalidArgType("input", ["Buffer", "TypedArray", "DataView", "string"], data);
   const bytes = bytesOf(data, "data");
   validateString(encoding, "outputEncoding");
   const state = newHash(algorithm);
@@ -173,6 +174,7 @@ class CipherBase extends Transform {
     return this.#state;
   }
   update(data, inputEncoding = undefined, outputEncoding = undefined) {
+    if (typeof data === "string") validateEncoding(data, inputEncoding);
     const bytes = bytesOf(data, "data", inputEncoding ?? "utf8");
     return output(native.nodeCipherUpdate(this.#alive(), bytes, false), outputEncoding);
   }
@@ -527,7 +529,9 @@ const module = {
   getCurves: () => ["secp224r1", "prime256v1", "secp384r1", "secp521r1"],
   getFips: () => false,
   secureHeapUsed: () => ({ total: 0, used: 0, utilization: 0, min: 0 }),
+  createCipher: notThere("createCipher"), createDecipher: notThere("createDecipher"), Cipher: notThere("Cipher"), Decipher: notThere("Decipher"),
   setEngine: notThere("setEngine"), setFips: notThere("setFips"), fips: false,
   Certificate, constants,
 };
+Object.defineProperty(module, "CryptoKey", { get: () => globalThis.CryptoKey, enumerable: true, configurable: true });
 export default module;

@@ -36,7 +36,7 @@ const parsers = {
   NS: ({ data }) => plainName(data),
   PTR: ({ data }) => plainName(data),
   MX: ({ data }) => ({ priority: +words(data)[0], exchange: plainName(words(data)[1]) }),
-  TXT: ({ data }) => [...data.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, "$1")),
+  TXT: ({ data }) => [...data.matchAll(/"((?:[^"\\]|\\.)*)("?)/g)].filter(([, , end]) => end).map(([, text]) => text.replace(/\\(.)/g, "$1")),
   SRV: ({ data }) => ({ priority: +words(data)[0], weight: +words(data)[1], port: +words(data)[2], name: plainName(words(data)[3]) }),
   CAA: ({ data }) => ({ critical: +words(data)[0], [words(data)[1]]: words(data).slice(2).join(" ").replace(/^"|"$/g, "") }),
   SOA: ({ data }) => {

@@ -82,7 +82,7 @@ EventEmitter.prototype._maxListeners = undefined;
 
 Object.assign(EventEmitter.prototype, {
   setMaxListeners(n) {
-    if (typeof n !== "number" || n < 0 || Number.isNaN(n)) throw outOfRange("setMaxListeners", "a non-negative number", n);
+    if (typeof n !== "number" || n < 0 || Number.isNaN(n)) throw outOfRange("n", "a non-negative number", n);
     this._maxListeners = n;
     return this;
   },
@@ -288,6 +288,8 @@ Object.assign(EventEmitter, {
   on,
   usingDomains: false,
   captureRejectionSymbol: kRejection,
+  kMaxEventTargetListeners: Symbol("events.maxEventTargetListeners"),
+  kMaxEventTargetListenersWarned: Symbol("events.maxEventTargetListenersWarned"),
   errorMonitor: kErrorMonitor,
   getEventListeners: (emitter, type) => (typeof emitter.listeners === "function" ? emitter.listeners(type) : []),
   getMaxListeners: (emitter) => (typeof emitter.getMaxListeners === "function" ? emitter.getMaxListeners() : defaultMaxListeners),

@@ -1,5 +1,5 @@
 // node:net on connect() of cloudflare:sockets.
-import { Duplex } from "readable-stream";
+import { Duplex } from "readable-stream/lib/stream.js";
 import { Buffer } from "./buffer.js";
 import { invalidArgType, invalidArgValue, missingArgs, nodeError, notImplemented, validateNumber } from "./internal/errors.js";
 import { EventEmitter } from "./events.js";

@@ -499,10 +499,11 @@ export function workerThreads() {
     constructor() { throw notImplemented("BroadcastChannel"); }
   }
   const data = new Map();
+  const { MessageChannel, MessagePort } = globalThis;
   return {
     BroadcastChannel,
-    MessageChannel: globalThis.MessageChannel,
-    MessagePort: globalThis.MessagePort,
+    MessageChannel,
+    MessagePort,
     Worker,
     SHARE_ENV: Symbol.for("nodejs.worker_threads.SHARE_ENV"),
     getEnvironmentData(key) { return data.get(key); },
@@ -510,7 +511,7 @@ export function workerThreads() {
     isMarkedAsUntransferable(_value) { return false; },
     markAsUntransferable(_value) {},
     markAsUncloneable(_value) {},
-    moveMessagePortToContext(_port, _context) { return new globalThis.MessagePort(); },
+    moveMessagePortToContext(_port, _context) { return new MessagePort(); },
     parentPort: null,
     receiveMessageOnPort(_port) { return undefined; },
     resourceLimits: {},

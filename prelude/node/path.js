@@ -46,6 +46,7 @@ const extensionOf = (base) => {
 function withoutSuffix(path, base, suffix) {
   if (suffix === undefined || suffix === "" || suffix.length > path.length) return base;
   if (suffix === path) return "";
+  if (base === "") return path; // separators alone
   return base !== suffix && base.endsWith(suffix) ? base.slice(0, -suffix.length) : base;
 }
 
@@ -238,7 +239,8 @@ const win32 = {
     const b = split(target);
     let same = 0;
     while (same < a.length && same < b.length && a[same].toLowerCase() === b[same].toLowerCase()) same++;
-    if (same === 0) return target;
+    if (same === 0 && a.length > 0 && b.length > 0) return target; // nothing in common
+    if (a.length === 0 && !target.startsWith("\\")) return target;
     // Different shares of one server have nothing in common.
     if (source.startsWith("\\\\") && same < 2) return target;
     return [...a.slice(same).map(() => ".."), ...b.slice(same)].join("\\");

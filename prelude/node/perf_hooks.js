@@ -82,9 +82,9 @@ for (const [name, descriptor] of Object.entries(additions)) {
 const absent = (name) => ({ [name]() { throw notImplemented(name); } })[name];
 export default {
   Performance, PerformanceEntry, PerformanceMark, PerformanceMeasure,
-  PerformanceObserver: globalThis.PerformanceObserver ?? PerformanceObserver,
-  PerformanceObserverEntryList: globalThis.PerformanceObserverEntryList ?? PerformanceObserverEntryList,
-  PerformanceResourceTiming: globalThis.PerformanceResourceTiming ?? PerformanceResourceTiming,
+  PerformanceObserver,
+  PerformanceObserverEntryList,
+  PerformanceResourceTiming,
   monitorEventLoopDelay: absent("monitorEventLoopDelay"),
   createHistogram: absent("createHistogram"),
   eventLoopUtilization, timerify, performance,

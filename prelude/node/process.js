@@ -1,10 +1,11 @@
 // node:process and the global `process`, in two shapes: that of 2025-09-15 (enable_nodejs_process_v2)
-// and the small one before it.
+// and the small one before it. A worker sees the small one only if it is not bundled (no_bundle): wrangler's bundler
+// fills in the rest, so that a project never meets it (P1).
 import { Buffer } from "./buffer.js";
 import { EventEmitter } from "./events.js";
-import { getCwd, setCwd } from "./internal/cwd.js";
+import { getCwd, HOME, setCwd } from "./internal/cwd.js";
 import { invalidArgType, invalidArgValue, notImplemented, outOfRange, validateArray, validateString } from "./internal/errors.js";
-import { compatibilityFlags, isStarting, modules, native } from "./internal/internals.js";
+import { bundled, compatibilityFlags, isStarting, modules, native } from "./internal/internals.js";
 import { builtinModules } from "./module.js";
 
 // ---- the environment: every value is a text
@@ -300,5 +301,27 @@ function wholeProcess() {
   return whole;
 }
 
-const process = compatibilityFlags.has("enable_nodejs_process_v2") ? wholeProcess() : legacyProcess();
+/**
+ * P1  What wrangler's bundler adds at a date is there at this date: every name, with functions that need no receiver, and standard
+ *     streams that have the size of a terminal. The current directory is the root.
+ */
+function filledIn() {
+  const filled = wholeProcess();
+  for (const name of Object.getOwnPropertyNames(EventEmitter.prototype)) {
+    const method = EventEmitter.prototype[name];
+    if (typeof method === "function" && name !== "constructor") filled[name] = method.bind(filled);
+  }
+  Object.assign(filled, { disconnect: absent("disconnect"), mainModule: undefined });
+  filled.cwd = () => (getCwd() === HOME ? "/" : getCwd());
+  for (const name of ["stdout", "stderr"]) {
+    Object.defineProperty(filled, name, {
+      get: () => Object.assign(stdio()[name], { isTTY: false, columns: 80, rows: 24, getColorDepth: () => 1, hasColors: () => false, getWindowSize: () => [80, 24] }),
+      set: (value) => Object.defineProperty(filled, name, { value, writable: true, enumerable: true, configurable: true }),
+      enumerable: true, configurable: true,
+    });
+  }
+  return filled;
+}
+
+const process = compatibilityFlags.has("enable_nodejs_process_v2") ? wholeProcess() : bundled && compatibilityFlags.has("nodejs_compat_v2") ? filledIn() : legacyProcess();
 export default process;

@@ -26,7 +26,7 @@ export function escape(value) {
 }
 
 export function unescapeBuffer(text, decodeSpaces = false) {
-  const source = Buffer.from(text, "utf8");
+  const source = Buffer.from(text, "latin1"); // a byte each, whatever the character
   const out = Buffer.alloc(source.length);
   let size = 0;
   for (let i = 0; i < source.length; i++) {
@@ -78,7 +78,7 @@ export function parse(text, separator, equals, options) {
   const safely = (part) => {
     const plain = part.replaceAll("+", " ");
     // A decoder of the script's own is asked always.
-    if (decode === unescape && !plain.includes("%")) return plain;
+    if (decode === unescape && !/%[\da-f]{2}/i.test(plain)) return plain;
     try {
       return decode(plain);
     } catch {

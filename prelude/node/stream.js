@@ -1,5 +1,5 @@
 // node:stream: the package that Node.js publishes of its own streams, and what came after it.
-import stream from "readable-stream";
+import stream from "readable-stream/lib/stream.js"; // the package's main file is Readable, not Stream
 import { Buffer } from "./buffer.js";
 import { duplexFromWeb, duplexToWeb, readableFromWeb, readableToWeb, writableFromWeb, writableToWeb } from "./internal/webstreams.js";
 

@@ -45,7 +45,7 @@ class State {
 }
 
 export function StringDecoder(encoding = "utf8") {
-  const name = NAMES[`${encoding ?? "utf8"}`.toLowerCase()];
+  const name = NAMES[`${encoding || "utf8"}`.toLowerCase()];
   if (name === undefined) throw unknownEncoding(encoding);
   this.encoding = name;
   this[kState] = new State();

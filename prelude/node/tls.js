@@ -31,7 +31,10 @@ export function connect(...args) {
 
 // ---- names in certificates
 
-const plain = (name) => `${name}`.replace(/\.$/, "").toLowerCase();
+const withoutRoot = (name) => `${name}`.replace(/\.$/, "");
+const plain = (name) => withoutRoot(name).toLowerCase();
+/** An address as all its spellings are compared. */
+const canonical = (ip) => (isIP(ip) === 6 ? new URL(`http://[${ip}]`).hostname.slice(1, -1) : ip);
 
 /** Whether a pattern of a certificate ("*.example.com") stands for a host. */
 function matchesHost(host, pattern, wildcards) {
@@ -73,36 +76,35 @@ function splitAltNames(text) {
 
 /** RFC 6125: undefined if the certificate is the host's, else the error. */
 export function checkServerIdentity(hostname, cert) {
-  const host = `${hostname}`;
+  const host = withoutRoot(hostname);
   const { subject, subjectaltname: altNames } = cert;
   const dnsNames = [];
   const ips = [];
   if (altNames) {
     for (const name of altNames.includes('"') ? splitAltNames(altNames) : altNames.split(", ")) {
       if (name.startsWith("DNS:")) dnsNames.push(name.slice(4));
-      else if (name.startsWith("IP Address:")) ips.push(name.slice(11).toLowerCase());
+      else if (name.startsWith("IP Address:")) ips.push(canonical(name.slice(11)));
     }
   }
   let good = false;
   let reason = "Unknown reason";
-  const bare = plain(host);
-  if (isIP(bare)) {
-    good = ips.includes(bare);
-    if (!good) reason = `IP: ${bare} is not in the cert's list: ${ips.join(", ")}`;
+  if (isIP(host)) {
+    good = ips.includes(canonical(host));
+    if (!good) reason = `IP: ${host} is not in the cert's list: ${ips.join(", ")}`;
   } else if (dnsNames.length > 0 || subject?.CN) {
     if (dnsNames.length > 0) {
-      good = dnsNames.some((name) => matchesHost(bare, name, true));
-      if (!good) reason = `Host: ${bare}. is not in the cert's altnames: ${altNames}`;
+      good = dnsNames.some((name) => matchesHost(host, name, true));
+      if (!good) reason = `Host: ${host}. is not in the cert's altnames: ${altNames}`;
     } else {
       const names = [subject.CN].flat();
-      good = names.some((name) => matchesHost(bare, name, true));
-      if (!good) reason = `Host: ${bare}. is not cert's CN: ${subject.CN}`;
+      good = names.some((name) => matchesHost(host, name, true));
+      if (!good) reason = `Host: ${host}. is not cert's CN: ${subject.CN}`;
     }
   } else {
     reason = "Cert does not contain a DNS name";
   }
   if (good) return undefined;
-  return Object.assign(nodeError(Error, "ERR_TLS_CERT_ALTNAME_INVALID", reason), { reason, host: hostname, cert });
+  return Object.assign(nodeError(Error, "ERR_TLS_CERT_ALTNAME_INVALID", reason), { reason, host, cert });
 }
 
 /** Names of protocols in the form of ALPN, put into `out.ALPNProtocols`. */

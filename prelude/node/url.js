@@ -1,175 +1,329 @@
 // node:url: the standard's classes, and the parser that Node.js had before them.
-import { invalidArgType, missingArgs, nodeError, validateString } from "./internal/errors.js";
+//
+// What the old parser does is nowhere specified: test/differential/ compares it with Node.js, call by call.
+import { invalidArgType, missingArgs, nodeError, validateObject, validateString } from "./internal/errors.js";
 import { native } from "./internal/internals.js";
 import querystring from "./querystring.js";
 
 const { URL, URLSearchParams } = globalThis;
-const SLASHED = new Set(["http:", "https:", "ftp:", "gopher:", "file:", "ws:", "wss:"]);
+const PARTS = ["protocol", "slashes", "auth", "host", "port", "hostname", "hash", "search", "query", "pathname", "path", "href"];
+const ALWAYS_SLASHED = new Set(["http:", "https:", "ftp:", "gopher:", "file:", "ws:", "wss:"]);
+const isSlashed = (protocol) => ALWAYS_SLASHED.has(protocol) || ALWAYS_SLASHED.has(`${protocol}:`);
+const isScript = (protocol) => protocol === "javascript:" || protocol === "javascript";
+const invalidUrl = (input) => Object.assign(nodeError(TypeError, "ERR_INVALID_URL", "Invalid URL"), { input });
 
 export function Url() {
-  for (const name of ["protocol", "slashes", "auth", "host", "port", "hostname", "hash", "search", "query", "pathname", "path", "href"]) this[name] = null;
+  for (const name of PARTS) this[name] = null;
 }
 
-/** The old parser: splits, and encodes little. */
-Url.prototype.parse = function (text, parseQuery, slashesDenoteHost) {
-  validateString(text, "url");
-  let rest = text.trim().replace(/^([^?#]*)/, (part) => part.replaceAll("\\", "/"));
-  const hashAt = rest.indexOf("#");
-  if (hashAt >= 0) {
-    this.hash = escapeUnsafe(rest.slice(hashAt));
-    rest = rest.slice(0, hashAt);
+const isOutside = (unit) => unit <= 0x20 || unit === 0xa0 || unit === 0xfeff;
+/** Without white space and control characters around it. */
+function trimmed(text) {
+  let start = 0, end = text.length;
+  while (start < end && isOutside(text.charCodeAt(start))) start++;
+  while (end > start && isOutside(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+/** Characters that end a host, whatever comes after them. */
+const HOST_END = /[ "#%'/;<>?\\^`{|}]/;
+/** What a name has only if the conversion to ASCII has put it there. */
+const NEVER_IN_NAME = /[\0\t\n\r #%/:<>?@[\\\]^|]/;
+const NEVER_IN_ADDRESS = /[\0\t\n\r #%/<>?@\\^|]/;
+const LONGEST_NAME = 255;
+const percent = (c) => `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
+
+/** Takes user, host and port off the front of a text into `url`; gives what is left. */
+function takeAuthority(url, text, whole) {
+  const given = /^[^#/?]*/.exec(text)[0], authority = given.replace(/[\t\n\r]/g, ""), at = authority.lastIndexOf("@");
+  if (at >= 0) url.auth = decodeURIComponent(authority.slice(0, at));
+  const from = authority.slice(at + 1) + text.slice(given.length), end = from.search(HOST_END);
+  let hostname = end < 0 ? from : from.slice(0, end);
+  let rest = end < 0 ? "" : from.slice(end);
+  const port = /:(\d*)$/.exec(hostname);
+  if (port !== null) {
+    if (port[1] !== "") url.port = port[1];
+    hostname = hostname.slice(0, port.index);
   }
-  const queryAt = rest.indexOf("?");
+  const isAddress = /^\[.*\]$/.test(hostname);
+  const colon = isAddress ? -1 : hostname.indexOf(":"); // what is there was no port: it is of the path
+  if (colon >= 0) {
+    rest = `/${hostname.slice(colon)}${rest}`;
+    hostname = hostname.slice(0, colon);
+  }
+  hostname = hostname.length > LONGEST_NAME ? "" : hostname.toLowerCase();
+  if (isAddress) {
+    if (NEVER_IN_ADDRESS.test(hostname)) throw invalidUrl(whole);
+  } else if (hostname !== "") {
+    // Texts that look like other hosts once they are ASCII are refused.
+    hostname = nameToASCII(hostname);
+    if (hostname === "" || NEVER_IN_NAME.test(hostname)) throw invalidUrl(whole);
+  }
+  url.host = hostname + (url.port === null ? "" : `:${url.port}`);
+  url.hostname = isAddress ? hostname.slice(1, -1) : hostname;
+  return isAddress && !rest.startsWith("/") ? `/${rest}` : rest;
+}
+
+const nameToASCII = (name) => (/^[\0-\x7f]*$/.test(name) && !name.includes("xn--") ? name : (native.domainToASCII(name) ?? ""));
+
+/** Fills in what follows the host: path, query and fragment. */
+function takeRest(url, rest, parseQuery) {
+  const hashAt = rest.indexOf("#"), beforeHash = hashAt < 0 ? rest : rest.slice(0, hashAt), queryAt = beforeHash.indexOf("?");
+  if (hashAt >= 0) url.hash = rest.slice(hashAt);
+  const pathname = queryAt < 0 ? beforeHash : beforeHash.slice(0, queryAt);
   if (queryAt >= 0) {
-    this.search = escapeUnsafe(rest.slice(queryAt));
-    this.query = this.search.slice(1);
-    if (parseQuery) this.query = querystring.parse(this.query);
-    rest = rest.slice(0, queryAt);
-  } else if (parseQuery) {
-    this.search = null;
-    this.query = { __proto__: null };
+    url.search = beforeHash.slice(queryAt);
+    url.query = url.search.slice(1);
   }
-  const scheme = /^[a-z][a-z0-9.+-]*:/i.exec(rest);
-  if (scheme) {
-    this.protocol = scheme[0].toLowerCase();
-    rest = rest.slice(scheme[0].length);
+  if (parseQuery) url.query = queryAt < 0 ? { __proto__: null } : querystring.parse(url.query);
+  if (pathname !== "") url.pathname = pathname;
+}
+const setPath = (url) => {
+  url.path = (url.pathname || "") + (url.search || "");
+};
+const finished = (url) => {
+  url.href = url.format();
+  return url;
+};
+
+Url.prototype.parse = function parse(text, parseQuery, slashesDenoteHost) {
+  validateString(text, "url");
+  let rest = trimmed(text).replace(/^[^#?]+/, (part) => part.replaceAll("\\", "/"));
+  // A path alone stays as it is.
+  if (!slashesDenoteHost && !/[#@]/.test(rest)) {
+    const plain = /^\/\/?(?!\/)[^?\s]*(\?\S*)?$/.test(rest);
+    if (plain) {
+      takeRest(this, rest, parseQuery);
+      this.path = this.href = rest;
+      return this;
+    }
   }
-  const isScript = this.protocol === "javascript:";
-  const slashes = !isScript && rest.startsWith("//") && (slashesDenoteHost || scheme || /^\/\/[^@/]+@[^@/]+/.test(rest));
-  if (slashes) {
+  const scheme = /^[a-z0-9.+-]+:/i.exec(rest)?.[0];
+  if (scheme !== undefined) {
+    this.protocol = scheme.toLowerCase();
+    rest = rest.slice(scheme.length);
+  }
+  const script = isScript(this.protocol);
+  const slashes = rest.startsWith("//") && (slashesDenoteHost || scheme !== undefined || /^\/\/[^@/]+@[^@/]+/.test(rest));
+  if (slashes && !script) {
     this.slashes = true;
     rest = rest.slice(2);
   }
-  // Schemes that are not known to have slashes have a host without them.
-  if (!isScript && (slashes || (scheme && !SLASHED.has(this.protocol)))) rest = this.takeHost(rest);
-  if (rest !== "") this.pathname = isScript ? rest : escapeUnsafe(rest);
-  if (SLASHED.has(this.protocol) && this.hostname && !this.pathname) this.pathname = "/";
-  if (this.pathname !== null || this.search !== null) this.path = (this.pathname ?? "") + (this.search ?? "");
-  this.href = this.format();
-  return this;
+  // A scheme that is not known to have slashes has a host without them.
+  if (!script && (slashes || (scheme !== undefined && !ALWAYS_SLASHED.has(scheme)))) rest = takeAuthority(this, rest, text);
+  takeRest(this, script ? rest : rest.replace(/[\t\n\r "'<>\\^`{|}]/g, percent), parseQuery);
+  if (isSlashed(this.protocol) && this.hostname && !this.pathname) this.pathname = "/";
+  if (this.pathname || this.search) setPath(this);
+  return finished(this);
 };
 
-/** Characters that end a host, whatever comes after them. */
-const HOST_END = /[\t\n\r "#%/;<>?\\^`{|}']/;
+const beginWith = (mark, text) => (text && !text.startsWith(mark) ? mark + text : text);
 
-/** Takes user, host and port off the front of a text; gives what is left. */
-Object.defineProperty(Url.prototype, "takeHost", {
-  value(text) {
-    let rest = text;
-    const stop = rest.search(/[/?#]/);
-    const at = (stop < 0 ? rest : rest.slice(0, stop)).lastIndexOf("@");
-    if (at >= 0) {
-      this.auth = decodeURIComponent(rest.slice(0, at));
-      rest = rest.slice(at + 1);
-    }
-    const end = rest.search(HOST_END);
-    let authority = end < 0 ? rest : rest.slice(0, end);
-    rest = end < 0 ? "" : rest.slice(end);
-    const port = /:(\d*)$/.exec(authority);
-    if (port) {
-      if (port[1] !== "") this.port = port[1];
-      authority = authority.slice(0, port.index);
-    }
-    const bracketed = /^\[.*\]$/.test(authority);
-    if (!bracketed) {
-      // What no name has begins the path.
-      const wrong = authority.search(/[^a-z0-9._+\-\u0080-\uffff\0-\x1f]/i);
-      if (wrong >= 0) {
-        rest = `/${authority.slice(wrong)}${this.port !== null && port ? `:${port[1]}` : ""}${rest}`;
-        this.port = null;
-        authority = authority.slice(0, wrong);
-      }
-    }
-    let hostname = authority.length > 255 ? "" : authority.toLowerCase();
-    if (/[^\x00-\x7f]/.test(hostname)) hostname = native.domainToASCII(hostname) ?? "";
-    if (/[\0-\x1f]/.test(hostname) || (authority !== "" && hostname === "")) throw Object.assign(nodeError(Error, "ERR_INVALID_URL", "Invalid URL"), { input: text });
-    this.hostname = hostname;
-    this.host = hostname + (this.port ? `:${this.port}` : "");
-    if (bracketed) this.hostname = hostname.slice(1, -1);
-    return rest;
-  },
-  configurable: true,
-});
-
-function escapeUnsafe(text) {
-  return text.replace(/[\s"'<>`{}|\\^]/g, (c) => (c === "'" ? "%27" : encodeURIComponent(c)));
-}
-
-Url.prototype.format = function () {
-  const auth = this.auth ? `${encodeURIComponent(this.auth).replace(/%3A/i, ":")}@` : "";
-  let protocol = this.protocol ?? "";
+Url.prototype.format = function format() {
+  const auth = this.auth ? `${encodeURIComponent(this.auth.toWellFormed()).replace(/%3A/g, ":")}@` : "";
+  let protocol = this.protocol || "", pathname = this.pathname || "", host = "";
   if (protocol && !protocol.endsWith(":")) protocol += ":";
-  let pathname = this.pathname ?? "";
-  let host = "";
   if (this.host) host = auth + this.host;
-  else if (this.hostname) host = auth + (this.hostname.includes(":") ? `[${this.hostname}]` : this.hostname) + (this.port ? `:${this.port}` : "");
-  let search = this.search ?? "";
-  if (!search && this.query !== null && typeof this.query === "object") search = querystring.stringify(this.query);
-  else if (!search && typeof this.query === "string") search = this.query;
-  if (search && !search.startsWith("?")) search = `?${search}`;
-  let hash = this.hash ?? "";
-  if (hash && !hash.startsWith("#")) hash = `#${hash}`;
-  pathname = pathname.replace(/[?#]/g, encodeURIComponent);
-  search = search.replaceAll("#", "%23");
-  if (this.slashes || SLASHED.has(protocol)) {
+  else if (this.hostname) host = auth + (this.hostname.includes(":") && !/^\[.*\]$/.test(this.hostname) ? `[${this.hostname}]` : this.hostname) + (this.port ? `:${this.port}` : "");
+  const query = this.query !== null && typeof this.query === "object" ? querystring.stringify(this.query) : "";
+  const search = this.search || beginWith("?", query) || "";
+  pathname = pathname.replace(/[#?]/g, percent);
+  if (this.slashes || isSlashed(protocol)) {
     if (this.slashes || host) {
-      if (pathname && !pathname.startsWith("/")) pathname = `/${pathname}`;
+      pathname = beginWith("/", pathname);
       host = `//${host}`;
+    } else if (protocol.startsWith("file")) {
+      host = "//";
     }
   }
-  return protocol + host + pathname + search + hash;
-};
-Url.prototype.resolve = function (relative) {
-  return resolve(this.format(), relative);
-};
-Url.prototype.resolveObject = function (relative) {
-  return parse(resolve(this.format(), relative));
+  return protocol + host + pathname + beginWith("?", search.replaceAll("#", "%23")) + beginWith("#", this.hash || "");
 };
 
-export function parse(url, parseQuery = false, slashesDenoteHost = false) {
+Url.prototype.resolve = function resolve(relative) {
+  return this.resolveObject(parse(relative, false, true)).format();
+};
+
+/** Takes "." and ".." out of a path's parts; `keep` leaves those that lead above its beginning. */
+function withoutDots(parts, keep) {
+  const kept = [];
+  let above = 0;
+  for (const part of parts.toReversed()) {
+    if (part === "..") above++;
+    else if (part !== "." && above === 0) kept.push(part);
+    else if (part !== ".") above--;
+  }
+  if (keep) kept.push(...Array.from({ length: above }, () => ".."));
+  return kept.reverse();
+}
+/** The host of a scheme without slashes is the first part of its path meanwhile. */
+function hostIntoPath(url, parts) {
+  if (!url.host) return;
+  if (parts[0] === "") parts[0] = url.host;
+  else parts.unshift(url.host);
+}
+function hostOutOfPath(url, host) {
+  url.hostname = url.host = host;
+  if (host && host.indexOf("@") > 0) {
+    const [auth, name] = host.split("@");
+    url.auth = auth;
+    url.hostname = url.host = name;
+  }
+}
+
+Url.prototype.resolveObject = function resolveObject(relative) {
+  const target = typeof relative === "string" ? new Url().parse(relative, false, true) : Object.assign(new Url(), relative);
+  const url = Object.assign(new Url(), this);
+  url.hash = target.hash;
+  if (target.href === "") return finished(url);
+  if (target.slashes && !target.protocol) return resolveHost(url, target);
+  if (target.protocol && target.protocol !== url.protocol) return resolveScheme(url, target);
+  return resolvePath(url, target);
+};
+
+/** "//host/path": all but the scheme is new. */
+function resolveHost(url, target) {
+  for (const name of Object.keys(target)) if (name !== "protocol") url[name] = target[name];
+  if (isSlashed(url.protocol) && url.hostname && !url.pathname) url.path = url.pathname = "/";
+  return finished(url);
+}
+
+/** Another scheme. */
+function resolveScheme(url, target) {
+  if (!isSlashed(target.protocol)) return finished(Object.assign(url, target));
+  url.protocol = target.protocol;
+  url.pathname = target.pathname;
+  if (!target.host && !/^file:?$/.test(target.protocol) && !isScript(target.protocol)) {
+    // The first part of the path that is not empty is the host.
+    const parts = (target.pathname || "").split("/"), first = parts.findIndex((part) => part !== "");
+    target.host = first < 0 ? "" : parts[first];
+    target.hostname ||= "";
+    const left = first < 0 ? [] : parts.slice(first + 1);
+    if (left[0] !== "") left.unshift("");
+    if (left.length < 2) left.unshift("");
+    url.pathname = left.join("/");
+  }
+  url.search = target.search;
+  url.query = target.query;
+  url.host = target.host || "";
+  url.auth = target.auth;
+  url.hostname = target.hostname || target.host;
+  url.port = target.port;
+  if (url.pathname || url.search) setPath(url);
+  url.slashes ||= target.slashes;
+  return finished(url);
+}
+
+/** The same scheme or none. */
+function resolvePath(url, target) {
+  const fromRoot = target.host || target.pathname?.startsWith("/");
+  const dotsGo = Boolean(fromRoot || url.pathname?.startsWith("/") || (url.host && target.pathname));
+  let absolute = dotsGo;
+  let parts = url.pathname ? url.pathname.split("/") : [];
+  const more = target.pathname ? target.pathname.split("/") : [];
+  const hostInPath = url.protocol && !isSlashed(url.protocol);
+  if (hostInPath) {
+    url.hostname = "";
+    url.port = null;
+    hostIntoPath(url, parts);
+    url.host = "";
+    if (target.protocol) {
+      target.hostname = target.port = url.auth = null;
+      hostIntoPath(target, more);
+      target.host = null;
+    }
+    absolute &&= more[0] === "" || parts[0] === "";
+  }
+  if (fromRoot) {
+    for (const name of ["host", "hostname"]) {
+      if (!target[name] && target[name] !== "") continue;
+      if (url[name] !== target[name]) url.auth = null;
+      url[name] = target[name];
+      if (name === "host") url.port = target.port;
+    }
+    parts = more;
+  } else if (more.length > 0) {
+    parts = [...parts.slice(0, -1), ...more];
+  } else if (target.search !== null && target.search !== undefined) {
+    if (hostInPath) hostOutOfPath(url, parts.shift());
+    url.search = target.search;
+    url.query = target.query;
+    if (url.pathname !== null || url.search !== null) setPath(url);
+    return finished(url);
+  }
+  if (fromRoot || more.length > 0) {
+    url.search = target.search;
+    url.query = target.query;
+  }
+  if (parts.length === 0) {
+    url.pathname = null;
+    url.path = url.search ? `/${url.search}` : null;
+    return finished(url);
+  }
+  const last = parts.at(-1);
+  const endsInSlash = ((url.host || target.host || parts.length > 1) && (last === "." || last === "..")) || last === "";
+  parts = withoutDots(parts, !dotsGo && !absolute);
+  if (absolute && parts[0] !== "" && !parts[0]?.startsWith("/")) parts.unshift("");
+  if (endsInSlash && !parts.join("/").endsWith("/")) parts.push("");
+  const isAbsolute = parts[0] === "" || Boolean(parts[0]?.startsWith("/"));
+  if (hostInPath) hostOutOfPath(url, isAbsolute || parts.length === 0 ? "" : parts.shift());
+  absolute ||= url.host && parts.length > 0;
+  if (absolute && !isAbsolute) parts.unshift("");
+  if (parts.length === 0) url.pathname = url.path = null;
+  else url.pathname = parts.join("/");
+  if (url.pathname !== null || url.search !== null) setPath(url);
+  url.auth = target.auth || url.auth;
+  url.slashes ||= target.slashes;
+  return finished(url);
+}
+
+export function parse(url, parseQuery, slashesDenoteHost) {
   return url instanceof Url ? url : new Url().parse(url, parseQuery, slashesDenoteHost);
+}
+export function resolve(from, to) {
+  return parse(from, false, true).resolve(to);
+}
+export function resolveObject(from, to) {
+  return from ? parse(from, false, true).resolveObject(to) : to;
 }
 
 export function format(value, options = undefined) {
   if (typeof value === "string") return parse(value).format();
-  if (value instanceof URL) {
-    const { auth = true, fragment = true, search = true, unicode = false } = options ?? {};
-    const copy = new URL(value.href);
-    if (!auth) copy.username = copy.password = "";
-    if (!fragment) copy.hash = "";
-    if (!search) copy.search = "";
-    return unicode && copy.hostname ? copy.href.replace(copy.hostname, native.domainToUnicode(copy.hostname)) : copy.href;
-  }
-  if (value === null || typeof value !== "object") throw invalidArgType("urlObject", "one of type object or string", value);
-  return Url.prototype.format.call(value);
-}
-
-export function resolve(from, to) {
-  const base = "resolve://placeholder";
-  const resolved = new URL(to, new URL(from, `${base}/`));
-  if (resolved.protocol !== "resolve:") return resolved.href;
-  const path = resolved.href.slice(base.length);
-  return from.startsWith("/") || to.startsWith("/") ? path : path.slice(1);
+  if (typeof value !== "object" || value === null) throw invalidArgType("urlObject", ["Object", "string"], value);
+  if (!(value instanceof URL)) return Url.prototype.format.call(value);
+  if (options) validateObject(options, "options");
+  const wants = (name, otherwise) => (options?.[name] === undefined || options[name] === null ? otherwise : Boolean(options[name]));
+  const copy = new URL(value.href);
+  if (!wants("auth", true)) copy.username = copy.password = "";
+  if (!wants("fragment", true)) copy.hash = "";
+  if (!wants("search", true)) copy.search = "";
+  return wants("unicode", false) && copy.hostname.includes("xn--") ? copy.href.replace(copy.hostname, () => native.domainToUnicode(copy.hostname)) : copy.href;
 }
 
 export function fileURLToPath(url) {
   if (typeof url !== "string" && !(url instanceof URL)) throw invalidArgType("path", ["string", "URL"], url);
-  const parsed = typeof url === "string" ? new URL(url) : url;
-  if (parsed?.protocol !== "file:") throw nodeError(Error, "ERR_INVALID_URL_SCHEME", "The URL must be of scheme file");
-  if (parsed.hostname !== "") throw nodeError(Error, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
-  if (/%2f/i.test(parsed.pathname)) throw nodeError(Error, "ERR_INVALID_FILE_URL_PATH", "File URL path must not include encoded / characters");
+  const parsed = typeof url === "string" ? standard(url) : url;
+  if (parsed?.protocol !== "file:") throw nodeError(TypeError, "ERR_INVALID_URL_SCHEME", "The URL must be of scheme file");
+  if (parsed.hostname !== "") throw nodeError(TypeError, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
+  if (/%2f/i.test(parsed.pathname)) throw nodeError(TypeError, "ERR_INVALID_FILE_URL_PATH", "File URL path must not include encoded / characters");
   return decodeURIComponent(parsed.pathname);
 }
-
+/** `new URL()` with the code that Node.js gives its error. */
+function standard(text) {
+  try {
+    return new URL(text);
+  } catch {
+    throw invalidUrl(text);
+  }
+}
 export function pathToFileURL(path) {
   validateString(path, "filepath");
   const absolute = require("./path.js").default.resolve("/", path);
-  const escaped = absolute.replace(/[%\\\n\r\t?#]/g, (c) => encodeURIComponent(c));
+  const escaped = absolute.replace(/[\t\n\r "#%<>?[\\\]^`{|}~\x7f]/g, percent);
   return new URL(`file://${escaped}${path.endsWith("/") && !escaped.endsWith("/") ? "/" : ""}`);
 }
 
 export function urlToHttpOptions(url) {
   const options = {
+    __proto__: null,
     protocol: url.protocol,
     hostname: url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname,
     hash: url.hash,
@@ -189,9 +343,8 @@ function withDomain(args, run) {
 }
 
 export default {
-  URL, URLSearchParams, Url, parse, format, resolve, fileURLToPath, pathToFileURL, urlToHttpOptions,
+  URL, URLSearchParams, Url, parse, format, resolve, resolveObject, fileURLToPath, pathToFileURL, urlToHttpOptions,
   ...(globalThis.URLPattern ? { URLPattern: globalThis.URLPattern } : {}),
-  resolveObject: (from, to) => parse(resolve(from, to)),
   domainToASCII: (...args) => withDomain(args, (domain) => (URL.canParse(`ws://${domain}`) ? new URL(`ws://${domain}`).hostname : "")),
   domainToUnicode: (...args) => withDomain(args, (domain) => (URL.canParse(`ws://${domain}`) ? native.domainToUnicode(new URL(`ws://${domain}`).hostname) : "")),
   toPathIfFileURL: (value) => (value instanceof URL ? fileURLToPath(value) : value),

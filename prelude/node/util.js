@@ -168,7 +168,7 @@ export function log(...args) {
 export function stripVTControlCharacters(text) {
   validateString(text, "str");
   // Escape sequences of terminals: OSC ... BEL, ST or ESC \, then CSI and the like with a final byte.
-  return text.replace(/(?:\u001b\]|\u009d)[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|[\u001b\u009b][[\]()#;?]*(?:\d{1,4}(?:[;:]\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~]/g, "");
+  return text.replace(/(?:\u001b\]|\u009d)[^\u0007\u001b\u009c\u009d]*(?:\u0007|\u001b\\|\u009c)|[\u001b\u009b][[\]()#;?]*(?:\d{1,4}(?:[;:]\d{0,4})*)?[\dA-PR-TZcf-nq-uy=><~]/g, "");
 }
 
 /** The codes of a style: a name of inspect.colors, or a colour "#rgb" or "#rrggbb". */

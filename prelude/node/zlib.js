@@ -442,6 +442,7 @@ function bufferAsync(Class, data, options, callback) {
 }
 
 function crc32(data, value = 0) {
+  if (data instanceof ArrayBuffer) data = new Uint8Array(data);
   if (typeof data !== "string" && !ArrayBuffer.isView(data)) throw new TypeError("Failed to execute 'crc32' on 'ZlibUtil': parameter 1 is not of type 'string or ArrayBuffer or ArrayBufferView'.");
   validateUint32(value, "value");
   return native.zlibCrc32(typeof data === "string" ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength), value);

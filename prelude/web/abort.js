@@ -110,10 +110,7 @@ export class AbortSignal extends EventTarget {
   }
   static timeout(milliseconds) {
     if (arguments.length === 0) throw parameterError("timeout", "AbortSignal", 1, "number");
-    const delay = Math.trunc(+milliseconds); // [EnforceRange] unsigned long long
-    if (!(delay >= 0 && delay <= Number.MAX_SAFE_INTEGER)) {
-      throw new TypeError("Failed to execute 'timeout' on 'AbortSignal': the number of milliseconds is out of range.");
-    }
+    const delay = +milliseconds; // any number: setTimeout() knows the bounds
     const signal = new AbortSignal(INTERNAL);
     setTimeout(() => abortSignal(signal, new DOMException("The operation was aborted due to timeout", "TimeoutError")), delay);
     return signal;

@@ -75,9 +75,7 @@ export class Blob {
     }
     if (!isDictionary(options)) throw constructorParameterError(new.target === File ? "File" : "Blob", 2, "Options");
     const { endings, type } = options ?? {};
-    if (endings !== undefined && endings !== "transparent") {
-      throw new TypeError("The 'endings' field on 'Options' is not implemented.");
-    }
+    if (endings !== undefined) throw new Error("The 'endings' field on 'Options' is not implemented.");
     this.#bytes = parts === undefined ? new Uint8Array(0) : join(parts);
     if (type !== undefined) this.#type = normalizeType(type);
   }

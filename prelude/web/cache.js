@@ -4,11 +4,12 @@
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
 import { needsEvent } from "../internal/startup.js";
+import { parameterError } from "../internal/webidl.js";
 import { utf8Encode } from "./encoding/text-encoder.js";
 import { Headers } from "./fetch/headers.js";
 import { Request } from "./fetch/request.js";
 import { Response } from "./fetch/response.js";
-import { isRequest, isResponse } from "./fetch/internal.js";
+import { isRequest, isResponse, responseTitled } from "./fetch/internal.js";
 import { createByteStreamFromBytes, createByteStreamFromPull, knownLength, pumpTo } from "./streams/internal.js";
 
 const BODY_MEMORY_MAX = 256 * 1024; // CN_CACHE_BODY_MEMORY_MAX
@@ -219,8 +220,10 @@ function severalRanges(ranges, headers, body, size) {
 /** The kept response for a request, or undefined. */
 export function lookUp(key, request) {
   const found = native.cacheGet(key);
-  if (found === undefined) return undefined;
-  const [status, head, stored, size, body] = found;
+  return found === undefined ? undefined : responseTitled(responseOf(found, request));
+}
+
+function responseOf([status, head, stored, size, body], request) {
   const headers = new Headers(head.split("\r\n").filter((line) => line !== "").map((line) => {
     const colon = line.indexOf(": ");
     return [line.slice(0, colon), line.slice(colon + 2)];
@@ -244,6 +247,14 @@ export function lookUp(key, request) {
 }
 
 const keyOf = (cache, request) => `${cache}\0${request.cf?.cacheKey ?? request.url.split("#")[0]}`;
+
+/** Methods of the standard that the platform has in name only. */
+function refuseMethods(face, title, names) {
+  for (const name of names) {
+    const methods = { [name]() { throw new Error(`Failed to execute '${name}' on '${title}': the method is not implemented.`); } };
+    Object.defineProperty(face.prototype, name, { value: methods[name], writable: true, enumerable: false, configurable: true });
+  }
+}
 
 class Cache {
   #name;
@@ -275,6 +286,7 @@ class Cache {
     return native.cacheDelete(keyOf(this.#name, request));
   }
 }
+refuseMethods(Cache, "Cache", ["add", "addAll", "keys", "matchAll"]);
 finishInterface(Cache);
 
 class CacheStorage {
@@ -287,13 +299,14 @@ class CacheStorage {
     return this.#default;
   }
   async open(name) {
-    if (arguments.length === 0) throw new TypeError("Failed to execute 'open' on 'CacheStorage': parameter 1 is required.");
+    if (arguments.length === 0) throw parameterError("open", "CacheStorage", 1, "string");
     name = `${name}`;
     let cache = this.#named.get(name);
     if (cache === undefined) this.#named.set(name, (cache = new Cache(token, `n${name}`)));
     return cache;
   }
 }
+refuseMethods(CacheStorage, "CacheStorage", ["delete", "has", "keys", "match"]);
 finishInterface(CacheStorage);
 
 export { Cache, CacheStorage };

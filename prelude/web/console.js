@@ -39,7 +39,7 @@ function elapsed(label) {
 
 /** Rows of cells in a frame, as console.table() draws them. */
 function drawTable(head, rows) {
-  const widths = head.map((cell, i) => Math.max(cell.length, ...rows.map((row) => row[i].length)) + 2);
+  const widths = head.map((cell, i) => rows.reduce((width, row) => Math.max(width, row[i].length), cell.length) + 2);
   const line = (cells) => `│${cells.map((cell, i) => ` ${cell}`.padEnd(widths[i])).join("│")}│`;
   const rule = (left, middle, right) => left + widths.map((width) => "─".repeat(width)).join(middle) + right;
   return [rule("┌", "┬", "┐"), line(head), rule("├", "┼", "┤"), ...rows.map(line), rule("└", "┴", "┘")].join("\n");
@@ -71,13 +71,13 @@ export const console = {
     }
     const isMap = data instanceof Map;
     const entries = isMap || data instanceof Set ? [...data.entries()].map(([k, v], i) => [String(i), isMap ? [k, v] : v]) : Object.entries(data);
-    const keys = [];
+    const keys = new Set();
     let hasValues = false;
     for (const [, row] of entries) {
-      if (isObject(row)) for (const key of Object.keys(row)) if (!keys.includes(key)) keys.push(key);
+      if (isObject(row)) for (const key of Object.keys(row)) keys.add(key);
       if (!isObject(row)) hasValues = true;
     }
-    const shown = Array.isArray(columns) ? columns.map(String) : keys;
+    const shown = Array.isArray(columns) ? columns.map(String) : [...keys];
     const head = ["(index)", ...shown, ...(hasValues ? ["Values"] : [])];
     const rows = entries.map(([index, row]) => [
       index,

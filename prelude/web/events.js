@@ -16,7 +16,7 @@ export class Event {
   #cancelable;
   #composed;
   #trusted = false;
-  #target = null;
+  #target = undefined; // until it is sent, as the platform has it
   #phase = 0;
   #prevented = false;
   #stopped = false;
@@ -117,8 +117,7 @@ export class Event {
     if (value) brand(this).#stopped = true;
   }
   stopImmediatePropagation() {
-    brand(this).#stopped = true;
-    this.#stoppedNow = true;
+    brand(this).#stoppedNow = true;
   }
   preventDefault() {
     if (brand(this).#cancelable && !this.#passive) this.#prevented = true;
@@ -169,12 +168,18 @@ const globalListeners = new Map();
 let listenersOf;
 let isTarget;
 let onListenerAdded = () => {};
+let portHooks = { isPort: () => false, start() {} };
 let followAbort;
 
 /** abort.js wants to know who listens (see there), and gives the function behind `signal`. */
 export function setEventHooks(added, follow) {
   onListenerAdded = added;
   followAbort = follow;
+}
+
+/** The same for message-channel.js: what is a port, and the function that starts one. */
+export function setPortHooks(hooks) {
+  portHooks = hooks;
 }
 
 export class EventTarget {
@@ -223,6 +228,8 @@ export class EventTarget {
   removeEventListener(type, callback, options = undefined) {
     const listeners = listenersOf(this ?? globalThis);
     if (arguments.length < 2) throw parameterError("removeEventListener", "EventTarget", arguments.length + 1, arguments.length ? "function or HandlerObject" : "string");
+    if (callback !== null && callback !== undefined && !isObject(callback)) throw parameterError("removeEventListener", "EventTarget", 2, "function or HandlerObject");
+    if (isObject(options) ? options.capture : options) throw new TypeError("removeEventListener(): a listener is not removed for the capture phase.");
     removeFrom(listeners, `${type}`, callback);
   }
 
@@ -242,6 +249,7 @@ function addListener(target, listeners, type, listener) {
   else if (list.some((other) => other.callback === listener.callback && other.handler === listener.handler)) return;
   list.push(listener);
   onListenerAdded(target, type);
+  if (type === "message" && portHooks.isPort(target)) portHooks.start(target);
 }
 
 function removeFrom(listeners, type, callback) {
@@ -327,15 +335,25 @@ export class ErrorEvent extends Event {
 }
 finishInterface(ErrorEvent);
 
+/** A message that no script has made: it has no origin, and its data may be undefined. */
+export let platformMessage;
+
 export class MessageEvent extends Event {
   #init;
   constructor(type, init = undefined) {
     if (!isDictionary(init)) throw constructorParameterError("MessageEvent", 2, "Initializer");
     super(...arguments);
     const { data = null, origin = "", lastEventId = "", source = null, ports = [] } = init ?? {};
-    this.#init = { data, origin: origin === null ? null : `${origin}`, lastEventId: `${lastEventId}`, source, ports: Object.freeze([...ports]) };
+    if (source !== null && !portHooks.isPort(source)) throw fieldError("source", "Initializer", "MessagePort");
+    if (![...ports].every(portHooks.isPort)) throw fieldError("ports", "Initializer", "Array of MessagePort");
+    this.#init = { data, origin: `${origin}`, lastEventId: `${lastEventId}`, source, ports: Object.freeze([...ports]) };
   }
   static {
+    platformMessage = (data, source) => {
+      const event = new MessageEvent("message");
+      event.#init = { ...event.#init, data, origin: null, source };
+      return event;
+    };
     for (const name of ["data", "origin", "lastEventId", "source", "ports"]) {
       defineGetter(this.prototype, name, (event) => {
         if (!(isObject(event) && #init in event)) throw illegalInvocation();
@@ -351,7 +369,7 @@ export class CloseEvent extends Event {
   constructor(type, init = undefined) {
     super(...arguments);
     const { code = 0, reason = "", wasClean = false } = init ?? {};
-    this.#init = { code: Math.trunc(+code) & 0xffff, reason: `${reason}`, wasClean: !!wasClean };
+    this.#init = { code: code | 0, reason: `${reason}`, wasClean: !!wasClean };
   }
   static {
     for (const name of ["code", "reason", "wasClean"]) {

@@ -7,6 +7,7 @@ import { HtmlEvent, HtmlPlace, HtmlWants } from "../../src/bindings/border.ts";
 import { TextDecoder } from "./encoding/text-decoder.js";
 import { finishInterface } from "../internal/interface.js";
 import { native } from "../internal/native.js";
+import { isDictionary, parameterError } from "../internal/webidl.js";
 import { Response } from "./fetch/response.js";
 import { ByteTransform } from "./streams/byte-transform.js";
 import { INTERNAL, illegalConstructor, isObject, markHandled, resolved, then } from "./streams/common.js";
@@ -91,6 +92,7 @@ function defineInsertions(face, places) {
         if (arguments.length === 0) {
           throw new TypeError(`Failed to execute '${name}' on '${face.name}': parameter 1 is not of type 'string or JsReadableStream or Response'.`);
         }
+        if (!isDictionary(options)) throw parameterError(name, face.name, 2, "ContentOptions");
         ContentToken.of(this).insert(places[name], content, options);
         return this;
       },

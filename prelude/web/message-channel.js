@@ -1,8 +1,10 @@
 // MessageChannel and MessagePort: https://html.spec.whatwg.org/#message-channels, within one
-// context: messages are cloned when they are posted and delivered as tasks of their own.
+// context: messages are cloned when they are posted and delivered as tasks of their own. As on the
+// platform a port starts with its first listener, `source` of a message is the port that it has come
+// to, and both ports are told of the end.
 import { finishInterface } from "../internal/interface.js";
-import { illegalConstructor, illegalInvocation, isObject } from "../internal/webidl.js";
-import { Event, EventTarget, MessageEvent, defineHandlers, fire } from "./events.js";
+import { fieldError, illegalConstructor, illegalInvocation, isDictionary, isObject, parameterError } from "../internal/webidl.js";
+import { Event, EventTarget, defineHandlers, fire, platformMessage, setPortHooks } from "./events.js";
 import { structuredClone } from "./structured-clone.js";
 import { setTimeout } from "./timers.js";
 
@@ -36,7 +38,9 @@ export class MessagePort extends EventTarget {
 
   postMessage(message, options = undefined) {
     if (!isPort(this)) throw illegalInvocation();
+    if (!isDictionary(options)) throw parameterError("postMessage", "MessagePort", 2, "Array or PostMessageOptions");
     const transfer = Array.isArray(options) ? options : options?.transfer;
+    if (transfer !== undefined && !Array.isArray(transfer)) throw fieldError("transfer", "PostMessageOptions", "Array");
     const data = structuredClone(message, transfer === undefined ? undefined : { transfer });
     const other = this.#other;
     if (this.#closed || other === null || other.#closed) return;
@@ -59,7 +63,7 @@ export class MessagePort extends EventTarget {
       this.#queue = [];
       for (const data of queue) {
         if (this.#closed) return;
-        fire(this, new MessageEvent("message", { data, origin: null }));
+        fire(this, platformMessage(data, this));
       }
     }, 0);
   }
@@ -74,18 +78,18 @@ export class MessagePort extends EventTarget {
     if (this.#closed) return;
     this.#closed = true;
     const other = this.#other;
-    if (other === null || other.#closed) return;
     // What was posted before still arrives.
     setTimeout(() => {
-      if (other.#closed) return;
-      other.#closed = true;
-      fire(other, new Event("close"));
+      if (other !== null && !other.#closed) {
+        other.#closed = true;
+        fire(other, new Event("close"));
+      }
+      fire(this, new Event("close"));
     }, 0);
   }
 }
-defineHandlers(MessagePort.prototype, ["message", "messageerror", "close"], (port, type, set) => {
-  if (type === "message" && set) startPort(port);
-});
+setPortHooks({ isPort, start: startPort });
+defineHandlers(MessagePort.prototype, ["message"]);
 finishInterface(MessagePort);
 Object.defineProperty(MessagePort, "length", { value: 0, configurable: true });
 

@@ -1,6 +1,6 @@
 // scheduler.wait(milliseconds, { signal }): a timer as a promise.
 import { finishInterface } from "../internal/interface.js";
-import { fieldError, illegalConstructor, illegalInvocation, isObject } from "../internal/webidl.js";
+import { fieldError, illegalConstructor, illegalInvocation, isDictionary, isObject, parameterError } from "../internal/webidl.js";
 import { forgetAborted, isAbortSignal, whenAborted } from "./abort.js";
 import { clearTimeout, setTimeout } from "./timers.js";
 
@@ -17,6 +17,7 @@ export class Scheduler {
   }
   async wait(delay, options = undefined) {
     if (!isScheduler(this)) throw illegalInvocation();
+    if (!isDictionary(options)) throw parameterError("wait", "Scheduler", 2, "WaitOptions");
     const signal = options?.signal;
     if (signal !== undefined && signal !== null && !isAbortSignal(signal)) throw fieldError("signal", "WaitOptions", "AbortSignal");
     signal?.throwIfAborted();

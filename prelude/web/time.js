@@ -13,6 +13,16 @@ const EngineDate = Date;
 /** Milliseconds since 1970, as scripts are told. */
 export const now = () => clock[0];
 
+/** A date and a time as ISO 8601 writes them, with a small t or z: the engine wants them large. */
+const SMALL_LETTERS = /^([+-]\d\d)?\d{4}-\d\d-\d\d(t|T(?=.*z$))\d\d:\d\d(:\d\d([.,]\d+)?)?(z|[+-]\d\d:?\d\d)?$/i;
+const engineParse = EngineDate.parse;
+
+function parse(text) {
+  const at = engineParse(text);
+  if (at === at || typeof text !== "string" || !SMALL_LETTERS.test(text)) return at;
+  return engineParse(text.toUpperCase());
+}
+
 function makeDate() {
   const construct = Reflect.construct;
   // A function, not a class: Date() without `new` gives a string.
@@ -21,17 +31,18 @@ function makeDate() {
     const count = arguments.length;
     if (new.target === Date) {
       if (count === 0) return new EngineDate(clock[0]);
-      if (count === 1) return new EngineDate(year);
+      if (count === 1) return new EngineDate(typeof year === "string" ? parse(year) : year);
       return new EngineDate(...arguments);
     }
-    return construct(EngineDate, count === 0 ? [clock[0]] : arguments, new.target);
+    const values = count === 0 ? [clock[0]] : count === 1 && typeof year === "string" ? [parse(year)] : arguments;
+    return construct(EngineDate, values, new.target);
   }
   const hidden = { writable: true, enumerable: false, configurable: true };
   Object.defineProperties(Date, {
     name: { value: "Date", configurable: true },
     prototype: { value: EngineDate.prototype, writable: false, enumerable: false, configurable: false },
     now: { value: { now: () => clock[0] }.now, ...hidden },
-    parse: { value: EngineDate.parse, ...hidden },
+    parse: { value: { parse: (string) => parse(`${string}`) }.parse, ...hidden },
     UTC: { value: EngineDate.UTC, ...hidden },
   });
   Object.defineProperty(EngineDate.prototype, "constructor", { value: Date, ...hidden });

@@ -1,5 +1,5 @@
 // The context of an event: what handlers receive as `ctx`.
-import { currentOwner, currentTrace } from "../internal/turn.js";
+import { currentOwner, currentTrace, promiseOf } from "../internal/turn.js";
 import { compatibilityFlags, native } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { finishInterface } from "../internal/interface.js";
@@ -73,7 +73,7 @@ export class ExecutionContext {
       if (this.#answered) this.#done();
     };
     // Anything may be given; what is not a promise is done already.
-    Promise.resolve(promise).then(settled, (error) => {
+    promiseOf(promise).then(settled, (error) => {
       if (currentTrace() !== 0) trace().noteException(error);
       native.log(4, `A waitUntil() promise was rejected: ${describeError(error)}`);
       this.#failure ??= [error];
@@ -89,7 +89,7 @@ export class ExecutionContext {
   /** The event fails at once; what it still does goes nowhere. */
   abort(reason) {
     const message = reason === undefined ? "The event was aborted by its handler." : String(reason?.message ?? reason);
-    native.eventFail(this.#handle, message, false);
+    native.eventFail(this.#handle, message, false, "");
     this.#lifetime?.end();
     throw reason instanceof Error ? reason : new Error(message);
   }

@@ -1,5 +1,7 @@
 // Events come in here: C calls start() once and then a dispatch function per event.
 import { afterwards, currentTrace, here, outputGate, resume, turns } from "../internal/turn.js";
+import { Fault } from "../../src/bindings/border.ts";
+import { faultOf } from "../internal/fault.js";
 import { native, options } from "../internal/native.js";
 import { describeError } from "../internal/report.js";
 import { setStarting } from "../internal/startup.js";
@@ -58,7 +60,7 @@ export function start(script, files, environment) {
   }
 }
 
-/** The object of a binding, as src/server/deploy_env.c or a service's own part of src/server/service_config.h describes it. */
+/** The object of a binding, as src/deploy/deploy_env.c or a service's own part of src/config/service_config.h describes it. */
 function makeBinding(binding) {
   if (binding.part !== undefined) return services[binding.part]().makeBinding(binding);
   switch (binding.type) {
@@ -108,14 +110,11 @@ export function dispatchFetch(handle) {
   }
 }
 
-/** An object has no room for more: 503 rather than 500, if the script lets the error out. */
-function isOverloaded(error) {
-  return error instanceof Error && error.overloaded === true;
-}
-
 function fail(handle, context, error) {
   if (currentTrace() !== 0) trace().noteException(error);
-  native.eventFail(handle, describeError(error), isOverloaded(error));
+  // An object has no room for more, or is elsewhere: 503 rather than 500, if the script lets the error out.
+  const [faults, told] = faultOf(error);
+  native.eventFail(handle, describeError(error), (faults & Fault.OVERLOADED) !== 0, (faults & Fault.AWAY) !== 0 ? told : "");
   contextAnswered(context);
 }
 

@@ -26,8 +26,8 @@ const kinds = {
   },
 };
 
-/** The same for events whose bytes are not serialized values but C's own: (entry, bytes) => bytes. */
-const plainKinds = { queue: (entry, bytes) => queue().handleQueue(entry, bytes), scheduled: handleScheduled, tail: (entry, bytes) => tail().handleTail(entry, bytes) };
+/** The same for events whose bytes are not serialized values but C's own: (entry, bytes, context) => bytes. */
+const plainKinds = { queue: (entry, bytes, context) => queue().handleQueue(entry, bytes, context), scheduled: handleScheduled, tail: (entry, bytes) => tail().handleTail(entry, bytes) };
 
 /** C calls. Answers by eventReply() or eventReject(), now or later; eventDone() ends the event. */
 export function dispatchEvent(handle, kind, entrypoint, method, props, bytes) {
@@ -58,11 +58,11 @@ async function run(asker, context, kind, entrypoint, method, bytes) {
   }
   if (kind === "handler") {
     const args = deserialize(bytes, CARRIED);
-    replyWith(asker, await (method === "connect" ? extra().runConnect(entry, args) : extra().runHandler(entry, method, args)));
+    replyWith(asker, await (method === "connect" ? extra().runConnect(entry, args) : extra().runHandler(entry, method, args, context)));
     return;
   }
   if (plainKinds[kind] !== undefined) {
-    const result = await plainKinds[kind](entry, bytes);
+    const result = await plainKinds[kind](entry, bytes, context);
     if (kind === "scheduled") await contextSettled(context); // they are part of the run, and of how it ended
     asker.reply(result);
     return;

@@ -63,6 +63,7 @@ export class Immediate {
   }
   [dispose]() {
     web.clearTimeout(this.#id);
+    this.#ref = false;
   }
 }
 

@@ -103,26 +103,10 @@ function requireSigned(headers, signedHeaders) {
   }
 }
 
-/** The same bytes, which fail at their end unless this is their SHA-256. */
-export function checked(body, expected) {
-  if (expected === undefined) return body;
-  const digest = new crypto.DigestStream("SHA-256");
-  const writer = digest.getWriter();
-  return (body ?? new Response("").body).pipeThrough(new TransformStream({
-    async transform(chunk, controller) {
-      await writer.write(chunk);
-      controller.enqueue(chunk);
-    },
-    async flush() {
-      await writer.close();
-      if (hex(await digest.digest) !== expected) throw new S3Error(400, "XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed.");
-    },
-  }));
-}
-
 /**
  * Throws unless the request was signed with the secret. Gives its body without the framing of
- * signed chunks, and the SHA-256 that it must have, if the client has named one.
+ * signed chunks, and the SHA-256 that it must have, if the client has named one; and of a framed body
+ * the fields behind it, {announced: [name], fields: Map}, which are there when it has come.
  */
 export async function authenticate(request, url, keyId, secret) {
   const found = readSignature(request, url);
@@ -141,38 +125,65 @@ export async function authenticate(request, url, keyId, secret) {
   if (!equal(hex(await hmac(key, text)), found.signature)) throw mismatch();
   const { payload } = found;
   if (payload.startsWith("STREAMING-")) {
-    const signed = payload.startsWith("STREAMING-AWS4-HMAC-SHA256-PAYLOAD");
-    if (!signed && payload !== "STREAMING-UNSIGNED-PAYLOAD-TRAILER") throw new S3Error(501, "NotImplemented", "This way to sign a body is not implemented.");
-    const verify = signed ? chunkVerifier(key, found, scope.join("/")) : null;
-    return { body: request.body === null ? null : request.body.pipeThrough(unchunk(verify)) };
+    if (!STREAMING.has(payload)) throw new S3Error(501, "NotImplemented", "This way to sign a body is not implemented.");
+    if (request.body === null) throw malformed(); // U1: there is a last chunk even if there is no other
+    const verify = payload === UNSIGNED_TRAILER ? null : chunkVerifier(key, found, scope.join("/"));
+    const trailers = { announced: announcedOf(request.headers), fields: new Map() };
+    return { body: request.body.pipeThrough(unchunk(verify, lengthOf(request.headers), trailers)), trailers };
   }
   if (payload === "UNSIGNED-PAYLOAD") return { body: request.body };
   if (!/^[0-9a-f]{64}$/.test(payload)) throw new S3Error(400, "InvalidArgument", "x-amz-content-sha256 must be a SHA-256 or one of the known words.");
   return { body: request.body, sha256: payload };
 }
 
-/** Checks the signature of each chunk, which covers that of the one before. */
+const UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
+const STREAMING = new Set(["STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER", UNSIGNED_TRAILER]);
+const TRAILERS_MAX = 16;
+
+/** The names of fields that shall come behind the body. */
+const announcedOf = (headers) => (headers.get("x-amz-trailer") ?? "").split(",").map((name) => name.trim().toLowerCase()).filter((name) => name !== "");
+
+/** What the body has without its framing; undefined: it is not said. */
+function lengthOf(headers) {
+  const text = headers.get("x-amz-decoded-content-length");
+  if (text === null) return undefined;
+  const length = Number(text);
+  if (text === "" || !Number.isSafeInteger(length) || length < 0) throw new S3Error(400, "InvalidArgument", "x-amz-decoded-content-length must be a number.");
+  return length;
+}
+
+/** Checks the signature of each chunk, which covers that of the one before, and that of the fields behind the last. */
 function chunkVerifier(key, { signature, time }, scope) {
   let before = signature;
   let empty;
-  return async (data, given) => {
-    empty ??= await sha256("");
-    const text = [`${ALGORITHM}-PAYLOAD`, time, scope, before, empty, await sha256(data)].join("\n");
-    const expected = hex(await hmac(key, text));
+  const check = async (kind, parts, given) => {
+    const expected = hex(await hmac(key, [`${ALGORITHM}-${kind}`, time, scope, before, ...parts].join("\n")));
     if (given === undefined || !equal(expected, given)) throw mismatch();
     before = expected;
+  };
+  return {
+    chunk: async (data, given) => check("PAYLOAD", [(empty ??= await sha256("")), await sha256(data)], given),
+    trailers: async (text, given) => check("TRAILER", [await sha256(text)], given),
   };
 }
 
 const malformed = () => new S3Error(400, "IncompleteBody", "The request body is not a well-formed sequence of chunks.");
+const malformedTrailer = () => new S3Error(400, "MalformedTrailerError", "The request contained trailing data that was not well-formed or did not conform to our published schema.");
 
-/** "size;chunk-signature=...\r\n" data "\r\n", ..., size 0, and then perhaps fields that trail. */
-function unchunk(verify) {
+/**
+ * "size;chunk-signature=...\r\n" data "\r\n", ..., size 0, and then the fields that were announced.
+ *
+ * U1  A body that does not come to its last chunk, has another length than was said, or lacks a field that was announced, fails
+ *     at its end: whoever takes it changes nothing (r2.js).
+ */
+function unchunk(verify, length, { announced, fields }) {
   let pending = new Uint8Array(0);
   let left = null; // bytes of data still to come, or null: a line is awaited
   let data = null; // of a chunk to be verified
   let signature;
-  let ended = false;
+  let size = 0;
+  let ended = false; // the last chunk has come
+  let over = false; // and what is behind it
   const append = (chunk) => {
     const joined = new Uint8Array(pending.length + chunk.length);
     joined.set(pending);
@@ -202,6 +213,8 @@ function unchunk(verify) {
     const part = pending.subarray(0, left);
     pending = pending.subarray(part.length);
     left -= part.length;
+    size += part.length;
+    if (length !== undefined && size > length) throw malformed();
     if (data === null) {
       if (part.length > 0) controller.enqueue(part.slice());
     } else if (part.length > 0) {
@@ -209,14 +222,31 @@ function unchunk(verify) {
     }
     if (left > 0 || data === null) return;
     const all = new Uint8Array(await new Blob(data).arrayBuffer());
-    await verify(all, signature);
+    await verify.chunk(all, signature);
     if (all.length > 0) controller.enqueue(all);
+  };
+  const takeField = (text) => {
+    const colon = text.indexOf(":");
+    const name = text.slice(0, colon).trim().toLowerCase();
+    if (colon < 1 || over || fields.has(name) || fields.size === TRAILERS_MAX) throw malformedTrailer();
+    fields.set(name, text.slice(colon + 1).trim());
+  };
+  const takeFields = () => {
+    for (let text = line(); text !== null; text = line()) {
+      if (text !== "") takeField(text);
+      else if (fields.size > 0 || announced.length === 0) over = true; // else it ends the last chunk
+    }
+  };
+  const checkFields = async () => {
+    const given = fields.get("x-amz-trailer-signature");
+    fields.delete("x-amz-trailer-signature");
+    if (fields.size !== announced.length || !announced.every((name) => fields.has(name))) throw malformedTrailer();
+    if (verify !== null && announced.length > 0) await verify.trailers([...fields].map(([name, value]) => `${name}:${value}\n`).join(""), given);
   };
   return new TransformStream({
     async transform(chunk, controller) {
-      if (ended) return; // fields that trail: a checksum of what has been signed or is checked by TCP
       append(chunk);
-      for (;;) {
+      while (!ended) {
         if (left === null) {
           const text = line();
           if (text === null) return;
@@ -225,16 +255,20 @@ function unchunk(verify) {
           if (left === 0) {
             await take(controller);
             ended = true;
-            return;
+            break;
           }
         }
         if (pending.length === 0) return;
         await take(controller);
         if (left === 0) left = null;
       }
+      takeFields();
     },
-    flush() {
-      if (!ended) throw malformed();
+    async flush() {
+      if (!ended || (length !== undefined && size !== length)) throw malformed();
+      if (pending.length > 0) append(encoder.encode("\n")); // the last line may lack its end
+      takeFields();
+      await checkFields();
     },
   });
 }

@@ -1,7 +1,8 @@
 // The S3-compatible endpoint of R2: a worker of the server's own, with every bucket in its env
 // (src/service/r2/config_s3.c). It uses what any worker can, and for uploads in progress what r2.js gives it.
 import { failureOfBody } from "../web/fetch/failures.js";
-import { authenticate, checked, decode, S3Error } from "./s3-sign.js";
+import { fieldsOf, OWNER, verified, wantedOf } from "./s3-fields.js";
+import { authenticate, decode, S3Error } from "./s3-sign.js";
 import { PROBLEMS } from "./service/r2-problems.js";
 
 const XMLNS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"';
@@ -16,7 +17,7 @@ const TEXTS = {
   InvalidRange: [416, "The requested range is not satisfiable."],
   MalformedXML: [400, "The XML you provided was not well-formed."],
   PreconditionFailed: [412, "At least one of the pre-conditions you specified did not hold."],
-  InvalidDigest: [400, "The Content-MD5 you specified is not valid."],
+  XAmzContentSHA256Mismatch: [400, "The provided 'x-amz-content-sha256' header does not match what was computed."],
   BadDigest: [400, "The checksum you specified did not match what was received."],
   NotImplemented: [501, "This operation is not implemented."],
   BucketAlreadyOwnedByYou: [409, "The bucket exists already."],
@@ -46,12 +47,27 @@ function characterOf(code) {
   if (code > 0x10ffff) throw failure("MalformedXML");
   return String.fromCodePoint(code);
 }
+/** The same bytes, which fail at their end unless this is their SHA-256. */
+function asSigned(body, sha256) {
+  if (sha256 === undefined) return body;
+  const expected = btoa(sha256.replace(/../g, (pair) => String.fromCharCode(parseInt(pair, 16))));
+  return verified(body, [{ algorithm: "SHA-256", expected: () => expected }], () => failure("XAmzContentSHA256Mismatch"));
+}
 /** The texts of every <name> in a document. */
-const elements = (text, name) => [...text.matchAll(new RegExp(`<${name}>([^]*?)</${name}>`, "g"))].map((match) => match[1]);
+function elements(text, name) {
+  const open = `<${name}>`, close = `</${name}>`, found = [];
+  for (let at = text.indexOf(open); at >= 0; at = text.indexOf(open, at)) {
+    const end = text.indexOf(close, at + open.length);
+    if (end < 0) break;
+    found.push(text.slice(at + open.length, end));
+    at = end + close.length;
+  }
+  return found;
+}
 const element = (text, name) => { const [first] = elements(text, name); return first === undefined ? undefined : unescape(first.trim()); };
 
 async function readXml(body, sha256) {
-  const bytes = new Uint8Array(await new Response(checked(body, sha256)).arrayBuffer());
+  const bytes = new Uint8Array(await new Response(asSigned(body, sha256)).arrayBuffer());
   if (bytes.length > XML_BYTES_MAX) throw failure("MalformedXML");
   return new TextDecoder().decode(bytes);
 }
@@ -66,9 +82,11 @@ function putOptions(headers) {
   if (encoding) http.set("content-encoding", encoding);
   else http.delete("content-encoding");
   const options = { httpMetadata: http, customMetadata };
-  if (headers.get("x-amz-storage-class") === "STANDARD_IA") options.storageClass = "InfrequentAccess";
+  const storageClass = storageClassOf(headers);
+  if (storageClass !== undefined) options.storageClass = storageClass;
   return options;
 }
+const storageClassOf = (headers) => ({ STANDARD: "Standard", STANDARD_IA: "InfrequentAccess" })[headers.get("x-amz-storage-class")];
 
 const bytesOf = (base64) => {
   try {
@@ -76,11 +94,6 @@ const bytesOf = (base64) => {
   } catch {
     throw failure("InvalidArgument", "A header field is not base64.");
   }
-};
-const digestOf = (base64) => {
-  const bytes = bytesOf(base64);
-  if (bytes.length !== 16) throw failure("InvalidDigest");
-  return bytes;
 };
 const hexOf = (bytes) => Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
 const SSEC = "x-amz-server-side-encryption-customer-";
@@ -133,16 +146,20 @@ const hasCondition = (headers) => CONDITIONS.some((name) => headers.has(name));
 
 // --- objects ---------------------------------------------------------------------------------
 
+/** What a HEAD says that asks for nothing but the object. */
+async function headObject(bucket, key, ssecKey) {
+  const object = await bucket.head(key, { ssecKey });
+  if (object === null) throw failure("NoSuchKey");
+  if (object.ssecKeyMd5 !== undefined && ssecKey === undefined) throw failure("InvalidRequest");
+  const out = describe(object);
+  out.set("content-length", String(object.size));
+  return new Response(null, { headers: out });
+}
+
 async function getObject({ bucket, key, headers, method, query }) {
   const ssecKey = await ssecKeyOf(headers);
-  if (method === "HEAD") {
-    const object = await bucket.head(key, { ssecKey });
-    if (object === null) throw failure("NoSuchKey");
-    if (object.ssecKeyMd5 !== undefined && ssecKey === undefined) throw failure("InvalidRequest");
-    const out = describe(object);
-    out.set("content-length", String(object.size));
-    return new Response(null, { headers: out });
-  }
+  const plain = !hasCondition(headers) && !headers.has("range");
+  if (method === "HEAD" && plain) return headObject(bucket, key, ssecKey);
   const options = { ssecKey };
   if (hasCondition(headers)) options.onlyIf = headers;
   if (headers.has("range")) options.range = headers;
@@ -161,33 +178,75 @@ async function getObject({ bucket, key, headers, method, query }) {
   const { offset, length } = object.range;
   const part = headers.has("range") && length !== object.size;
   if (part) out.set("content-range", `bytes ${offset}-${offset + length - 1}/${object.size}`);
-  return new Response(object.body, { status: part ? 206 : 200, headers: out });
+  if (method === "HEAD") {
+    await object.body.cancel();
+    out.set("content-length", String(length));
+  }
+  return new Response(method === "HEAD" ? null : object.body, { status: part ? 206 : 200, headers: out });
 }
 
-async function putObject({ bucket, env, key, headers, body, sha256 }) {
-  const source = headers.get("x-amz-copy-source");
-  if (source !== null) return copyObject({ bucket, env, key, headers, source });
+async function putObject(call) {
+  const { bucket, key, headers, body, sha256 } = call;
+  if (headers.has("x-amz-copy-source")) return copyObject(call);
   const options = { ...putOptions(headers), ssecKey: await ssecKeyOf(headers) };
   if (headers.has("if-match") || headers.has("if-none-match")) options.onlyIf = headers;
-  const md5 = headers.get("content-md5");
   if (sha256 !== undefined) options.sha256 = sha256;
-  else if (md5 !== null) options.md5 = digestOf(md5);
   const object = await bucket.put(key, body ?? "", options);
   if (object === null) throw failure("PreconditionFailed");
   return new Response(null, { headers: { etag: object.httpEtag, ...ssecHeaders(object.ssecKeyMd5) } });
 }
 
-async function copyObject({ bucket, env, key, headers, source }) {
-  const [, name, from] = /^\/?([^/]+)\/(.+?)(?:\?.*)?$/.exec(decode(source)) ?? [];
-  const other = bucketOf(env, name ?? "").bucket;
-  const sourceKey = await ssecKeyOf(headers, "x-amz-copy-source-server-side-encryption-customer-");
-  const ssecKey = await ssecKeyOf(headers);
-  const object = await other.get(from, { ssecKey: sourceKey }).catch(orInvalidRequest(sourceKey));
+/** The conditions on the source of a copy, as onlyIf takes them: an entity tag goes before a time (RFC 9110, 13.2.2). */
+function sourceConditions(headers) {
+  const conditions = new Headers();
+  for (const name of CONDITIONS) {
+    const value = headers.get(`x-amz-copy-source-${name}`);
+    if (value !== null) conditions.set(name, value);
+  }
+  if (conditions.has("if-match")) conditions.delete("if-unmodified-since");
+  if (conditions.has("if-none-match")) conditions.delete("if-modified-since");
+  return hasCondition(conditions) ? conditions : undefined;
+}
+
+/** "bytes=0-9": {offset, length}; undefined: the whole. */
+function sourceRange(headers) {
+  const text = headers.get("x-amz-copy-source-range");
+  if (text === null) return undefined;
+  const [, first, last] = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
+  if (first === undefined || Number(last) < Number(first)) throw failure("InvalidArgument", "The x-amz-copy-source-range value must be of the form bytes=first-last.");
+  return { offset: Number(first), length: Number(last) - Number(first) + 1 };
+}
+
+/** The object that a copy is made of, with the part of its body that is asked for. */
+async function sourceOf({ env, headers }) {
+  const source = headers.get("x-amz-copy-source");
+  const query = source.indexOf("?");
+  if (query >= 0 && !["?versionId=null", "?"].includes(source.slice(query))) throw failure("NotImplemented", "There are no versions of objects.");
+  const [, name, first, rest] = /^\/?([^/]+)\/([^])([^]*)/.exec(decode(query < 0 ? source : source.slice(0, query))) ?? [];
+  const ssecKey = await ssecKeyOf(headers, "x-amz-copy-source-server-side-encryption-customer-");
+  const range = sourceRange(headers);
+  const object = await bucketOf(env, name ?? "").bucket.get(first + rest, { ssecKey, range, onlyIf: sourceConditions(headers) }).catch(orInvalidRequest(ssecKey));
   if (object === null) throw failure("NoSuchKey");
+  if (object.body === undefined) throw failure("PreconditionFailed");
+  if (range !== undefined && range.offset + range.length > object.size) {
+    await object.body.cancel();
+    throw failure("InvalidArgument", `Range specified is not valid for source object of size: ${object.size}`);
+  }
+  return object;
+}
+
+const copyResult = (name, etag, time) => xml(`<${name}><ETag>${escape(etag)}</ETag><LastModified>${time.toISOString()}</LastModified></${name}>`);
+
+async function copyObject(call) {
+  const { bucket, key, headers } = call;
+  const ssecKey = await ssecKeyOf(headers);
+  const object = await sourceOf(call);
   const replaces = headers.get("x-amz-metadata-directive") === "REPLACE";
-  const options = replaces ? putOptions(headers) : { httpMetadata: object.httpMetadata, customMetadata: object.customMetadata, storageClass: object.storageClass };
+  const options = replaces ? putOptions(headers) : { httpMetadata: object.httpMetadata, customMetadata: object.customMetadata, storageClass: storageClassOf(headers) ?? object.storageClass };
+  if (headers.has("if-match") || headers.has("if-none-match")) options.onlyIf = headers;
   const made = await bucket.put(key, object.body, { ...options, ssecKey });
-  return xml(`<CopyObjectResult><ETag>${escape(made.httpEtag)}</ETag><LastModified>${made.uploaded.toISOString()}</LastModified></CopyObjectResult>`);
+  if (made === null) throw failure("PreconditionFailed");
+  return copyResult("CopyObjectResult", made.httpEtag, made.uploaded);
 }
 
 async function deleteObjects({ bucket, body, sha256 }) {
@@ -228,19 +287,37 @@ async function createUpload({ bucket, bucketName, key, headers }) {
   return xml(`<InitiateMultipartUploadResult ${XMLNS}><Bucket>${escape(bucketName)}</Bucket><Key>${escape(key)}</Key><UploadId>${upload.uploadId}</UploadId></InitiateMultipartUploadResult>`);
 }
 
-async function uploadPart({ bucket, key, query, headers, body, sha256 }) {
-  if (headers.has("x-amz-copy-source")) throw failure("NotImplemented");
+async function uploadPart(call) {
+  const { bucket, key, query, headers, body, sha256 } = call;
   const number = Number(query.get("partNumber"));
   if (!Number.isInteger(number) || number < 1 || number > 10_000) throw failure("InvalidArgument", "Part number must be an integer between 1 and 10000, inclusive.");
   const ssecKey = await ssecKeyOf(headers);
-  const part = await bucket.resumeMultipartUpload(key, query.get("uploadId")).uploadPart(number, checked(body, sha256) ?? "", { ssecKey }).catch(orInvalidRequest(ssecKey));
+  const upload = bucket.resumeMultipartUpload(key, query.get("uploadId"));
+  if (headers.has("x-amz-copy-source")) {
+    const object = await sourceOf(call);
+    const copied = await upload.uploadPart(number, object.body, { ssecKey }).catch(orInvalidRequest(ssecKey));
+    return copyResult("CopyPartResult", `"${copied.etag}"`, new Date());
+  }
+  const part = await upload.uploadPart(number, asSigned(body, sha256) ?? "", { ssecKey }).catch(orInvalidRequest(ssecKey));
   return new Response(null, { headers: { etag: `"${part.etag}"` } });
 }
 
-async function completeUpload({ bucket, bucketName, key, query, body, sha256, url }) {
+/** The size that the object shall have, if the client says so. */
+async function checkSize({ admin, key, query, headers }, parts) {
+  const wanted = headers.get("x-amz-mp-object-size");
+  if (wanted === null) return;
+  const there = new Map(((await admin.parts(key, query.get("uploadId"))) ?? []).map((part) => [part.number, part.size]));
+  const size = parts.reduce((sum, { partNumber }) => sum + (there.get(partNumber) ?? 0), 0);
+  if (wanted !== String(size)) throw failure("InvalidRequest", `The provided 'x-amz-mp-object-size' header value does not match what was computed: ${size}`);
+}
+
+async function completeUpload(call) {
+  const { bucket, bucketName, key, query, headers, body, sha256, url } = call;
+  if (headers.has("if-match") || headers.has("if-none-match")) throw failure("NotImplemented", "The completion of an upload takes no condition.");
   const text = await readXml(body, sha256);
   const parts = elements(text, "Part").map((each) => ({ partNumber: Number(element(each, "PartNumber")), etag: element(each, "ETag") ?? "" }));
   if (parts.length === 0) throw failure("MalformedXML");
+  await checkSize(call, parts);
   const object = await bucket.resumeMultipartUpload(key, query.get("uploadId")).complete(parts);
   return xml(`<CompleteMultipartUploadResult ${XMLNS}><Location>${escape(url.origin + url.pathname)}</Location><Bucket>${escape(bucketName)}</Bucket><Key>${escape(key)}</Key><ETag>${escape(object.httpEtag)}</ETag></CompleteMultipartUploadResult>`);
 }
@@ -261,8 +338,13 @@ async function listParts({ admin, bucketName, key, query }) {
 
 function listBuckets(env) {
   const names = Object.keys(env).filter((name) => !name.startsWith("$")).sort();
-  return xml(`<ListAllMyBucketsResult ${XMLNS}><Owner><ID>cairn</ID></Owner><Buckets>${names.map((name) => `<Bucket><Name>${escape(name)}</Name><CreationDate>1970-01-01T00:00:00.000Z</CreationDate></Bucket>`).join("")}</Buckets></ListAllMyBucketsResult>`);
+  return xml(`<ListAllMyBucketsResult ${XMLNS}><Owner><ID>${OWNER}</ID></Owner><Buckets>${names.map((name) => `<Bucket><Name>${escape(name)}</Name><CreationDate>1970-01-01T00:00:00.000Z</CreationDate></Bucket>`).join("")}</Buckets></ListAllMyBucketsResult>`);
 }
+
+// What a query can name besides an object or a list.
+const BUCKET_PARTS = ["abac", "accelerate", "acl", "analytics", "cors", "encryption", "intelligent-tiering", "inventory", "lifecycle", "logging", "metadataConfiguration", "metadataTable", "metrics", "notification", "object-lock",
+  "ownershipControls", "policy", "policyStatus", "publicAccessBlock", "replication", "requestPayment", "session", "tagging", "versioning", "versions", "website"];
+const OBJECT_PARTS = ["acl", "append", "attributes", "encryption", "legal-hold", "renameObject", "restore", "retention", "select", "tagging", "torrent"];
 
 function onBucket(call) {
   const { method, query } = call;
@@ -272,20 +354,23 @@ function onBucket(call) {
   if (method !== "GET") throw failure("NotImplemented");
   if (query.has("location")) return xml(`<LocationConstraint ${XMLNS}>auto</LocationConstraint>`);
   if (query.has("uploads")) return listUploads(call);
-  for (const name of ["acl", "cors", "encryption", "lifecycle", "policy", "tagging", "versioning", "website", "notification"]) if (query.has(name)) throw failure("NotImplemented");
+  for (const name of BUCKET_PARTS) if (query.has(name)) throw failure("NotImplemented");
   return listObjects(call);
 }
 
 async function onObject(call) {
-  const { method, query, bucket, key } = call;
+  const { method, query, bucket, key, headers } = call;
   const upload = query.get("uploadId");
-  for (const name of ["acl", "tagging", "retention", "legal-hold", "attributes", "select"]) if (query.has(name)) throw failure("NotImplemented");
+  for (const name of OBJECT_PARTS) if (query.has(name)) throw failure("NotImplemented");
+  if (![null, "null"].includes(query.get("versionId"))) throw failure("NotImplemented", "There are no versions of objects.");
   if (method === "GET" && upload !== null) return listParts(call);
+  if (upload === null && query.has("partNumber")) throw failure("NotImplemented", "Parts of an object are not kept apart.");
   if (method === "GET" || method === "HEAD") return getObject(call);
   if (method === "PUT") return upload === null ? putObject(call) : uploadPart(call);
   if (method === "POST" && query.has("uploads")) return createUpload(call);
   if (method === "POST" && upload !== null) return completeUpload(call);
   if (method !== "DELETE") throw failure("NotImplemented");
+  if (hasCondition(headers)) throw failure("NotImplemented", "A deletion takes no condition.");
   if (upload === null) await bucket.delete(key);
   else await bucket.resumeMultipartUpload(key, upload).abort();
   return new Response(null, { status: 204 });
@@ -307,11 +392,14 @@ function address(url, env) {
 
 async function handle(request, env) {
   const url = new URL(request.url);
-  const { body, sha256 } = await authenticate(request, url, env.$key, env.$secret);
+  const { body: sent, sha256, trailers } = await authenticate(request, url, env.$key, env.$secret);
+  const { method } = request, query = url.searchParams;
+  const headers = fieldsOf({ method, headers: request.headers, query });
+  const body = method === "PUT" || method === "POST" ? verified(sent, wantedOf(headers, trailers)) : sent;
   const [bucketName, key] = address(url, env);
   if (bucketName === "") return listBuckets(env);
   const admin = bucketOf(env, bucketName);
-  const call = { env, url, method: request.method, query: url.searchParams, headers: request.headers, body, sha256, admin, bucket: admin.bucket, bucketName, key };
+  const call = { env, url, method, query, headers, body, sha256, admin, bucket: admin.bucket, bucketName, key };
   return key === "" ? onBucket(call) : onObject(call);
 }
 

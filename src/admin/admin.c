@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "admin/dashboard.h"
+#include "admin/exchange.h"
 #include "admin/gather.h"
 #include "admin/guard.h"
 #include "admin/inspector.h"
@@ -22,6 +23,7 @@
 #include "admin/recent.h"
 #include "admin/relay.h"
 #include "admin/tail.h"
+#include "admin/target.h"
 #include "base/account.h"
 #include "base/assert.h"
 #include "base/diag.h"
@@ -39,6 +41,7 @@ struct endpoint {
     struct cn_admin *admin;
     struct cn_http_server *http; /* NULL: not there */
     struct cn_guard *guard;      /* NULL: whoever can connect may everything */
+    bool health;                 /* A5 */
 };
 
 struct cn_admin {
@@ -46,15 +49,16 @@ struct cn_admin {
     uv_thread_t thread;
     uv_loop_t loop;
     struct cn_mailbox mailbox;
-    struct endpoint control, tcp;
+    struct endpoint control, tcp, health;
     struct cn_guard guard;
     struct cn_relay_host *relay; /* NULL: there are no other nodes */
     struct cn_gather gather;
+    struct cn_exchanges exchanges;
     struct cn_tail tail;
     struct cn_live live;
     struct cn_inspector inspector;
     struct cn_recent recent;
-    uint16_t port;
+    uint16_t port, health_port;
     struct cn_list jobs; /* of struct cn_job */
     unsigned job_count;
     unsigned open_count; /* servers that are not closed yet */
@@ -77,7 +81,8 @@ int cn_admin_socket(const char *dir, const char *name, bool listening)
     if (rc == 0 && listening) {
         (void)unlinkat(dir_fd, name, 0); /* of a server that was killed */
         /* The mode of the file is that of the socket it is made from. */
-        if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+            listen(fd, SOMAXCONN) < 0)
             rc = -errno;
     } else if (rc == 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
         rc = -errno;
@@ -88,17 +93,21 @@ int cn_admin_socket(const char *dir, const char *name, bool listening)
     return rc < 0 ? rc : fd;
 }
 
-/* Another server may answer there if neither has a store to lock. */
-static int bind_control(const struct cn_admin_options *options, struct cn_err *err)
+int cn_admin_bind(const char *dir, int *out, struct cn_err *err)
 {
-    int fd = cn_admin_socket(options->socket_dir, SOCKET_NAME, false);
+    int fd = cn_admin_socket(dir, SOCKET_NAME, false);
     if (fd >= 0) {
+        /* Neither has a store, which would be locked: nothing to control is lost. */
+        cn_warn("there is no control socket: another server answers on %s/" SOCKET_NAME, dir);
         close(fd);
-        return cn_err_set(err, CN_ELOCKED, "another server answers on %s/" SOCKET_NAME,
-                          options->socket_dir);
+        *out = -1;
+        return 0;
     }
-    fd = cn_admin_socket(options->socket_dir, SOCKET_NAME, true);
-    return fd < 0 ? cn_err_errno(err, -fd, "cannot make %s/" SOCKET_NAME, options->socket_dir) : fd;
+    fd = cn_admin_socket(dir, SOCKET_NAME, true);
+    if (fd < 0)
+        return cn_err_errno(err, -fd, "cannot make %s/" SOCKET_NAME, dir);
+    *out = fd;
+    return 0;
 }
 
 /* --- requests -------------------------------------------------------------------------------- */
@@ -247,26 +256,24 @@ static void answer_address(struct cn_admin *admin, struct cn_http_request *http)
 }
 
 static const struct page {
-    const char *path;
+    const char *path[CN_TARGET_SEGMENT_MAX];
     enum cn_guard_need need;
     void (*answer)(struct cn_admin *admin, struct cn_http_request *http);
 } pages[] = {
-    {"/healthz", CN_GUARD_OPEN, answer_health},
-    {"/readyz", CN_GUARD_OPEN, answer_ready},
-    {"/metrics", CN_GUARD_METRICS, answer_metrics},
-    {"/openapi.json", CN_GUARD_TOKEN, answer_openapi},
-    {"/api/tail", CN_GUARD_TOKEN, answer_tail},
-    {"/api/address", CN_GUARD_TOKEN, answer_address},
-    {"/api/recent", CN_GUARD_TOKEN, answer_recent},
-    {"/api/memory", CN_GUARD_TOKEN, answer_memory},
+    {{"healthz"}, CN_GUARD_OPEN, answer_health},
+    {{"readyz"}, CN_GUARD_OPEN, answer_ready},
+    {{"metrics"}, CN_GUARD_METRICS, answer_metrics},
+    {{"openapi.json"}, CN_GUARD_TOKEN, answer_openapi},
+    {{"api", "tail"}, CN_GUARD_TOKEN, answer_tail},
+    {{"api", "address"}, CN_GUARD_TOKEN, answer_address},
+    {{"api", "recent"}, CN_GUARD_TOKEN, answer_recent},
+    {{"api", "memory"}, CN_GUARD_TOKEN, answer_memory},
 };
 
 static const struct page *find_page(const struct cn_http_request *http)
 {
     for (size_t i = 0; i < CN_ARRAY_COUNT(pages); i++) {
-        size_t size = strlen(pages[i].path);
-        if (http->target.size >= size && memcmp(http->target.data, pages[i].path, size) == 0 &&
-            (http->target.size == size || http->target.data[size] == '?'))
+        if (cn_target_fits(http->target.data, http->target.size, pages[i].path))
             return &pages[i];
     }
     return NULL;
@@ -281,28 +288,54 @@ static void on_job_end(struct cn_job *job, void *data)
     admin->job_count--;
 }
 
-#define TRANSFER_PATH "/client/v4/transfers/"
-
 /* A path that is the permission itself; `who` gets what it is good for. */
 static bool is_transfer(struct cn_admin *admin, const struct cn_http_request *http,
                         struct cn_guard_who *who)
 {
-    size_t size = strlen(TRANSFER_PATH);
-    if (http->target.size <= size || memcmp(http->target.data, TRANSFER_PATH, size) != 0 ||
-        !admin->options.find_token)
-        return false;
+    static const char *const pattern[CN_TARGET_SEGMENT_MAX] = {"client", "v4", "transfers", "*"};
+    size_t size;
     *who = (struct cn_guard_who){0};
-    admin->options.find_token(admin->options.control.more_data, http->target.data + size,
-                              http->target.size - size, who);
+    if (!admin->options.find_token ||
+        !cn_target_fits(http->target.data, http->target.size, pattern))
+        return false;
+    const char *secret = cn_target_segment(http->target.data, http->target.size, 3, &size);
+    admin->options.find_token(admin->options.control.more_data, secret, size, who);
     if (!(who->scopes & CN_SCOPE_TRANSFER))
         *who = (struct cn_guard_who){0}; /* a token is no address */
     return who->scopes != 0;
+}
+
+/* A3: whether there is a thread for a call of his. */
+static bool has_room(const struct cn_admin *admin, const struct cn_guard_who *who)
+{
+    unsigned own = 0, tokens = 0;
+    CN_LIST_FOREACH(&admin->jobs, node)
+    {
+        const struct cn_guard_who *other = &CN_CONTAINER_OF(node, struct cn_job, link)->call.who;
+        tokens += other->id[0] != 0;
+        own += other->id[0] && strcmp(other->id, who->id) == 0;
+    }
+    return admin->job_count < CN_ADMIN_JOB_MAX &&
+           (!who->id[0] || (own < CN_ADMIN_TOKEN_JOB_MAX && tokens < CN_ADMIN_TOKENS_JOB_MAX));
+}
+
+/* A5 */
+static void answer_probe(struct cn_admin *admin, struct cn_http_request *http)
+{
+    const struct page *page = find_page(http);
+    if (!page || (page->answer != answer_health && page->answer != answer_ready))
+        return cn_job_refuse(http, 404, "not_found", "there is /healthz and /readyz here", 0);
+    if (http->method != CN_HTTP_GET && http->method != CN_HTTP_HEAD)
+        return cn_job_refuse(http, 405, "method", "only GET is possible here", 0);
+    page->answer(admin, http);
 }
 
 static void on_request(struct cn_http_server *server, struct cn_http_request *http)
 {
     struct endpoint *endpoint = cn_http_server_data(server);
     struct cn_admin *admin = endpoint->admin;
+    if (endpoint->health)
+        return answer_probe(admin, http);
     const struct page *page = find_page(http);
     const struct cn_dashboard_file *file = page ? NULL : cn_dashboard_find(http);
     bool live = !page && !file && cn_live_is_path(http); /* its path is the permission */
@@ -333,7 +366,7 @@ static void on_request(struct cn_http_server *server, struct cn_http_request *ht
         return page->answer(admin, http);
     if (file)
         return cn_dashboard_answer(file, http);
-    if (admin->job_count == CN_ADMIN_JOB_MAX)
+    if (!has_room(admin, &who))
         return cn_job_refuse(http, 503, "overloaded", "too many operations are under way", 1);
     admin->job_count++;
     cn_job_start(&admin->options.control, &admin->mailbox, http, &who, &admin->jobs, on_job_end,
@@ -372,7 +405,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
 {
     (void)mail;
     struct cn_admin *admin = data;
-    struct endpoint *endpoints[] = {&admin->control, &admin->tcp};
+    struct endpoint *endpoints[] = {&admin->control, &admin->tcp, &admin->health};
     admin->open_count = 1; /* this function's */
     cn_live_stop(&admin->live);
     admin->open_count++;
@@ -418,18 +451,10 @@ static int open_endpoint(struct cn_admin *admin, struct endpoint *endpoint, int 
 
 static int open_control(struct cn_admin *admin, struct cn_err *err)
 {
-    struct cn_err why = {0};
-    int fd = bind_control(&admin->options, &why);
-    if (fd == CN_ELOCKED) {
-        /* Neither has a store, which would be locked: nothing to control is lost. */
-        cn_warn("there is no control socket: %s", why.text);
-        return 0;
-    }
-    if (fd < 0) {
-        if (err)
-            *err = why;
-        return fd;
-    }
+    int fd = admin->options.control_fd;
+    int rc = fd ? 0 : cn_admin_bind(admin->options.socket_dir, &fd, err);
+    if (rc < 0 || fd < 0)
+        return rc;
     return open_endpoint(admin, &admin->control, fd, NULL, NULL, err);
 }
 
@@ -453,6 +478,17 @@ static int open_tcp(struct cn_admin *admin, struct cn_err *err)
     return open_endpoint(admin, &admin->tcp, fd, &admin->guard, options->tls, err);
 }
 
+static int open_health(struct cn_admin *admin, struct cn_err *err)
+{
+    const struct cn_admin_options *options = &admin->options;
+    int fd, rc = cn_http_bind(options->health_host, options->health_port, &fd, 1,
+                              &admin->health_port, err);
+    if (rc < 0)
+        return cn_err_context(err, "listener for health");
+    admin->health.health = true;
+    return open_endpoint(admin, &admin->health, fd, NULL, NULL, err);
+}
+
 int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out,
                    struct cn_err *err)
 {
@@ -466,6 +502,9 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     CN_ASSERT(rc == 0);
     cn_gather_init(&admin->gather, options->control.relay);
     admin->options.control.gather = &admin->gather;
+    cn_exchanges_init(&admin->exchanges);
+    admin->options.control.exchanges = &admin->exchanges;
+    admin->options.control.data_path = options->socket_dir;
     rc = cn_tail_init(&admin->tail, &admin->loop, &admin->gather);
     CN_ASSERT(rc == 0);
     cn_live_init(&admin->live, &admin->loop, &admin->options.control, options->taps);
@@ -475,6 +514,8 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
         rc = open_control(admin, err);
     if (rc == 0 && options->host)
         rc = open_tcp(admin, err);
+    if (rc == 0 && options->health_host)
+        rc = open_health(admin, err);
     if (rc == 0 && options->inspector)
         rc = cn_inspector_open(&admin->inspector, &admin->loop, &admin->options.control,
                                options->server, options->inspector_port, err);
@@ -497,6 +538,7 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
     cn_tail_fini(&admin->tail);
     cn_gather_fini(&admin->gather);
+    cn_exchanges_fini(&admin->exchanges);
     cn_inspector_fini(&admin->inspector);
     cn_free(admin);
     return rc;
@@ -513,6 +555,7 @@ void cn_admin_stop(struct cn_admin *admin)
     CN_ASSERT(uv_loop_close(&admin->loop) == 0);
     cn_tail_fini(&admin->tail);
     cn_gather_fini(&admin->gather);
+    cn_exchanges_fini(&admin->exchanges);
     cn_inspector_fini(&admin->inspector);
     if (admin->control.http) {
         int dir = open(admin->options.socket_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -532,6 +575,11 @@ void cn_admin_set_state(struct cn_admin *admin, enum cn_admin_state state)
 uint16_t cn_admin_inspector_port(const struct cn_admin *admin)
 {
     return admin->inspector.http ? admin->inspector.port : 0;
+}
+
+uint16_t cn_admin_health_port(const struct cn_admin *admin)
+{
+    return admin->health.http ? admin->health_port : 0;
 }
 
 uint16_t cn_admin_port(const struct cn_admin *admin)

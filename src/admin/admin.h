@@ -3,7 +3,8 @@
  *
  * Two listeners with the same requests: the control socket DATA/control.sock,
  * which the commands of this machine use and whose file mode says who may, and
- * (optional) an HTTP listener that asks for a token (admin/guard.h).
+ * (optional) an HTTP listener that asks for a token (admin/guard.h). A third, optional too, has
+ * nothing but the first two requests below and may be open to a load balancer.
  *
  *     GET /              the dashboard (admin/dashboard.h)
  *     GET /healthz       the process answers
@@ -19,7 +20,10 @@
  *     server that was killed, is taken over.
  * A3  The thread has a loop and never waits: all but the last are answered on it however busy lanes
  *     are. Each control call gets a thread for itself, CN_ADMIN_JOB_MAX at most, whose answer is
- *     streamed by the loop as fast as its reader takes it.
+ *     streamed by the loop as fast as its reader takes it. No token takes all of them, and all of
+ *     them together leave some to the operator.
+ * A5  The listener for health answers /healthz and /readyz, and 404 to all else, whatever comes
+ *     with it: no token, no host and no path leads from there to anything else.
  * A4  Its end cuts whoever listens and cancels calls, and waits for their threads.
  *
  * Threads:   start and stop on the owner's; cn_admin_set_state() from any.
@@ -40,14 +44,19 @@ struct cn_taps;
 struct cn_tls_context;
 
 #define CN_ADMIN_JOB_MAX 16
+#define CN_ADMIN_TOKEN_JOB_MAX 12  /* of one token */
+#define CN_ADMIN_TOKENS_JOB_MAX 14 /* of all but the operator's */
 
 enum cn_admin_state { CN_ADMIN_STARTING, CN_ADMIN_SERVING, CN_ADMIN_DRAINING };
 
 struct cn_admin_options {
     struct cn_control control;
     const char *socket_dir; /* where control.sock goes; NULL: nowhere */
-    const char *host;       /* NULL: no TCP listener */
+    int control_fd;   /* from cn_admin_bind(), owned; 0: it is made; -1: there shall be none */
+    const char *host; /* NULL: no TCP listener */
     uint16_t port;
+    const char *health_host; /* A5; NULL: no such listener */
+    uint16_t health_port;
     bool port_optional; /* a port that is taken is a warning, not an error */
     const char *token;  /* with `host`: not empty; borrowed until stop */
     /* Who else may ask (guard.h, G5), with control.more_data; or NULL. */
@@ -65,6 +74,10 @@ struct cn_admin_options {
     void *above; /* for them */
 };
 
+/* Makes control.sock in `dir` and listens: for a process that cannot do so later (a sandbox).
+ * `*fd` becomes the descriptor; -1 if another server answers there, which is a warning. */
+int cn_admin_bind(const char *dir, int *fd, struct cn_err *err);
+
 int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **admin,
                    struct cn_err *err);
 /* Cancels what runs, waits for it, frees. NULL is fine. */
@@ -72,7 +85,9 @@ void cn_admin_stop(struct cn_admin *admin);
 void cn_admin_set_state(struct cn_admin *admin, enum cn_admin_state state);
 /* The TCP listener's port; 0: there is none. */
 uint16_t cn_admin_port(const struct cn_admin *admin);
-/* The same of the inspector. */
+/* The same of the listener for health, */
+uint16_t cn_admin_health_port(const struct cn_admin *admin);
+/* and of the inspector. */
 uint16_t cn_admin_inspector_port(const struct cn_admin *admin);
 
 /* A stream socket bound to (with `listen`) or connected to the socket `name` in the folder `dir`,

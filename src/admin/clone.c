@@ -11,12 +11,11 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "text/base64.h"
+#include "text/clone.h"
 #include "text/utf16.h"
 
 #define DEPTH_MAX 64
-#define VERSION 1
 
 /* Where a property name was first written. */
 struct name {
@@ -57,13 +56,9 @@ static const uint8_t *take(struct reader *reader, uint64_t count)
 
 static void append_latin1(struct cn_buf *out, const uint8_t *bytes, size_t count)
 {
-    struct cn_buf text = {0};
-    for (size_t i = 0; i < count; i++) {
-        char code[4];
-        cn_buf_append(&text, code, cn_utf8_encode(bytes[i], code));
-    }
-    cn_buf_append_json(out, (char *)text.data, text.size);
-    cn_buf_fini(&text);
+    uint8_t *text = cn_alloc(count * 2 + 1);
+    cn_buf_append_json(out, (char *)text, cn_utf16_latin1_to_utf8(bytes, count, text));
+    cn_free(text);
 }
 
 static void append_utf16(struct cn_buf *out, const uint8_t *bytes, size_t count)
@@ -158,19 +153,16 @@ static int read_name(struct reader *reader, bool first)
     uint64_t n = head >> 2;
     struct name name;
     switch (head & 3) {
-    case 1:
-    case 2:
-        name = (struct name){.count = (size_t)n, .wide = (head & 3) == 2};
+    case KEY_LATIN1:
+    case KEY_UTF16:
+        name = (struct name){.count = (size_t)n, .wide = (head & 3) == KEY_UTF16};
         name.bytes = n > SIZE_MAX / 2 ? NULL : take(reader, name.wide ? 2 * n : n);
         if (!name.bytes)
             return -1;
-        if (reader->name_count == reader->name_room) {
-            reader->name_room = reader->name_room ? 2 * reader->name_room : 16;
-            reader->names = cn_realloc(reader->names, reader->name_room * sizeof(name));
-        }
+        CN_GROW(reader->names, reader->name_count, reader->name_room);
         reader->names[reader->name_count++] = name;
         break;
-    case 3:
+    case KEY_REFERENCE:
         if (n >= reader->name_count)
             return -1;
         name = reader->names[n];
@@ -286,7 +278,7 @@ static bool read_view(struct reader *reader)
     if (!read_value(reader) || !read_uint(reader, &number))
         return false;
     cn_buf_printf(reader->out, ",\"offset\":%" PRIu64, number);
-    if (!(*type & 0x80)) {
+    if (!(*type & VIEW_TRACKS_LENGTH)) {
         if (!read_uint(reader, &number))
             return false;
         cn_buf_printf(reader->out, ",\"length\":%" PRIu64, number);
@@ -340,54 +332,54 @@ static bool read_ref(struct reader *reader)
 static bool read_tagged(struct reader *reader, uint8_t tag)
 {
     switch (tag) {
-    case 0x00:
+    case TAG_UNDEFINED:
         return cn_buf_append_str(reader->out, "{\"$undefined\":true}"), true;
-    case 0x01:
+    case TAG_NULL:
         return cn_buf_append_str(reader->out, "null"), true;
-    case 0x02:
-    case 0x03:
-        return cn_buf_append_str(reader->out, tag == 2 ? "false" : "true"), true;
-    case 0x04:
+    case TAG_FALSE:
+    case TAG_TRUE:
+        return cn_buf_append_str(reader->out, tag == TAG_FALSE ? "false" : "true"), true;
+    case TAG_INT:
         return read_small_int(reader);
-    case 0x05:
+    case TAG_DOUBLE:
         return read_number(reader);
-    case 0x06:
-    case 0x07:
-        return read_bigint(reader, tag == 7);
-    case 0x08:
-    case 0x09:
-        return read_text(reader, tag == 9);
-    case 0x0a:
+    case TAG_BIGINT:
+    case TAG_BIGINT_NEGATIVE:
+        return read_bigint(reader, tag == TAG_BIGINT_NEGATIVE);
+    case TAG_LATIN1:
+    case TAG_UTF16:
+        return read_text(reader, tag == TAG_UTF16);
+    case TAG_REFERENCE:
         return read_ref(reader);
-    case 0x0c:
+    case TAG_HOLE:
         return cn_buf_append_str(reader->out, "null"), true;
-    case 0x10:
+    case TAG_OBJECT:
         return read_object(reader);
-    case 0x11:
+    case TAG_ARRAY:
         return read_array(reader);
-    case 0x12:
+    case TAG_ARRAY_WITH_KEYS:
         return read_sparse(reader);
-    case 0x13:
+    case TAG_DATE:
         return read_wrapped(reader, "$date", read_number);
-    case 0x14:
+    case TAG_REGEXP:
         return read_wrapped(reader, "$regexp", read_two);
-    case 0x15:
+    case TAG_MAP:
         return read_map(reader);
-    case 0x16:
+    case TAG_SET:
         return read_wrapped(reader, "$set", read_array);
-    case 0x17:
+    case TAG_BOXED:
         return read_wrapped(reader, "$boxed", read_value);
-    case 0x18:
+    case TAG_BUFFER:
         return read_buffer(reader, false);
-    case 0x19:
+    case TAG_BUFFER_RESIZABLE:
         return read_buffer(reader, true);
-    case 0x1a:
+    case TAG_VIEW:
         return read_view(reader);
-    case 0x1b:
+    case TAG_VIEW_WHOLE:
         return take(reader, 1) && read_buffer(reader, false);
-    case 0x1c:
+    case TAG_ERROR:
         return read_error(reader);
-    case 0x1d:
+    case TAG_DOM_EXCEPTION:
         return read_wrapped(reader, "$domexception", read_three);
     default:
         return false;
@@ -400,14 +392,14 @@ static bool read_value(struct reader *reader)
     if (!tag || ++reader->depth > DEPTH_MAX)
         return false;
     bool well;
-    if (*tag >= 0x80) {
-        cn_buf_printf(reader->out, "%d", *tag - 0x80 - 16);
+    if (*tag >= TAG_SMALL_INT) {
+        cn_buf_printf(reader->out, "%d", *tag - TAG_SMALL_INT + SMALL_INT_MIN);
         well = true;
-    } else if (*tag >= 0x40 && *tag <= 0x5f) {
-        const uint8_t *bytes = take(reader, *tag - 0x40u);
+    } else if (*tag >= TAG_SHORT_STRING && *tag <= TAG_SHORT_STRING + SHORT_STRING_MAX) {
+        const uint8_t *bytes = take(reader, (size_t)(*tag - TAG_SHORT_STRING));
         well = bytes != NULL;
         if (well)
-            append_latin1(reader->out, bytes, *tag - 0x40u);
+            append_latin1(reader->out, bytes, (size_t)(*tag - TAG_SHORT_STRING));
     } else {
         well = read_tagged(reader, *tag);
     }
@@ -420,7 +412,8 @@ void cn_clone_append_json(struct cn_buf *out, const void *bytes, size_t size)
     struct reader reader = {.at = bytes, .end = (const uint8_t *)bytes + size, .out = out};
     size_t start = out->size;
     const uint8_t *version = take(&reader, 1);
-    bool well = version && *version == VERSION && read_value(&reader) && reader.at == reader.end;
+    bool well =
+        version && *version == FORMAT_VERSION && read_value(&reader) && reader.at == reader.end;
     cn_free(reader.names);
     if (well)
         return;

@@ -11,27 +11,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "text/base64.h"
+#include "text/clone.h"
 #include "text/utf16.h"
-
-enum {
-    TAG_UNDEFINED = 0x00,
-    TAG_NULL = 0x01,
-    TAG_FALSE = 0x02,
-    TAG_INT = 0x04,
-    TAG_DOUBLE = 0x05,
-    TAG_BIGINT = 0x06, /* and 07: negative */
-    TAG_LATIN1 = 0x08,
-    TAG_UTF16 = 0x09,
-    TAG_OBJECT = 0x10,
-    TAG_ARRAY = 0x11,
-    TAG_DATE = 0x13,
-    TAG_MAP = 0x15,
-    TAG_SET = 0x16,
-    TAG_VIEW = 0x1b,
-    TAG_SHORT_TEXT = 0x40, /* up to 31 characters */
-    TAG_SMALL_INT = 0x80,  /* from -16 */
-};
-enum { VERSION = 1, UINT8_ARRAY = 1, SHORT_MAX = 31, SMALL_MIN = -16, SMALL_MAX = 111 };
 
 static int write_value(struct cn_buf *out, const struct cn_json *json, struct cn_err *err);
 
@@ -53,8 +34,8 @@ static void write_number(struct cn_buf *out, const struct cn_json *json)
     if (json->kind != CN_JSON_INT || value < INT32_MIN || value > INT32_MAX) {
         cn_buf_append_byte(out, TAG_DOUBLE);
         write_double(out, json->number);
-    } else if (value >= SMALL_MIN && value <= SMALL_MAX) {
-        cn_buf_append_byte(out, (uint8_t)(TAG_SMALL_INT + value - SMALL_MIN));
+    } else if (value >= SMALL_INT_MIN && value <= SMALL_INT_MAX) {
+        cn_buf_append_byte(out, (uint8_t)(TAG_SMALL_INT + value - SMALL_INT_MIN));
     } else {
         cn_buf_append_byte(out, TAG_INT);
         write_uint(out, value < 0 ? (uint64_t)(-value) * 2 - 1 : (uint64_t)value * 2);
@@ -86,8 +67,8 @@ static void write_text(struct cn_buf *out, const char *text, size_t size)
     size_t count;
     bool latin1;
     uint16_t *units = to_units(text, size, &count, &latin1);
-    if (latin1 && count <= SHORT_MAX) {
-        cn_buf_append_byte(out, (uint8_t)(TAG_SHORT_TEXT + count));
+    if (latin1 && count <= SHORT_STRING_MAX) {
+        cn_buf_append_byte(out, (uint8_t)(TAG_SHORT_STRING + count));
     } else {
         cn_buf_append_byte(out, latin1 ? TAG_LATIN1 : TAG_UTF16);
         write_uint(out, count);
@@ -215,8 +196,8 @@ static int write_bytes(struct cn_buf *out, const struct cn_json *json, struct cn
 {
     struct cn_buf bytes = {0};
     bool good = json->kind == CN_JSON_STRING && cn_base64_decode(&bytes, json->text, json->size);
-    cn_buf_append_byte(out, TAG_VIEW);
-    cn_buf_append_byte(out, UINT8_ARRAY);
+    cn_buf_append_byte(out, TAG_VIEW_WHOLE);
+    cn_buf_append_byte(out, VIEW_UINT8);
     write_uint(out, bytes.size);
     cn_buf_append(out, bytes.data, bytes.size);
     cn_buf_fini(&bytes);
@@ -289,6 +270,6 @@ static int write_value(struct cn_buf *out, const struct cn_json *json, struct cn
 
 int cn_clone_from_json(struct cn_buf *out, const struct cn_json *json, struct cn_err *err)
 {
-    cn_buf_append_byte(out, VERSION);
+    cn_buf_append_byte(out, FORMAT_VERSION);
     return write_value(out, json, err);
 }

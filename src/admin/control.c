@@ -11,6 +11,7 @@
 #include "admin/relay.h"
 #include "admin/spread.h"
 #include "admin/tail.h"
+#include "admin/target.h"
 #include "base/account.h"
 #include "base/assert.h"
 #include "base/clock.h"
@@ -44,7 +45,7 @@ static int get_cluster(struct cn_control_call *call, struct cn_err *err)
     return rc < 0 ? rc : cn_control_answer(call, &call->scratch);
 }
 
-static const struct cn_control_route own_routes[] = {
+const struct cn_control_route cn_control_own_routes[] = {
     {"GET", {"api", "workers"}, cn_control_workers, CN_ROUTE_BARE},
     {"GET", {"api", "cluster"}, get_cluster, CN_ROUTE_BARE},
     {"GET", {"api", "namespaces"}, cn_control_namespaces, 0},
@@ -62,6 +63,8 @@ static const struct cn_control_route own_routes[] = {
     {"DELETE", {"api", "objects", "*", "*", "kv", "**"}, cn_control_kv_delete, 0},
     {"POST", {"api", "deploy"}, cn_control_deploy, 0},
     {"POST", {"api", "backup"}, cn_control_backup, 0},
+    {"POST", {"api", "backup", "stream"}, cn_control_backup_stream, 0},
+    {"PUT", {"api", "backup", "stream", "*"}, cn_control_backup_answer, CN_ROUTE_RAW},
     {"GET", {"node", "tail"}, cn_tail_relay, CN_ROUTE_BARE}, /* for other nodes */
     {0},
 };
@@ -107,24 +110,6 @@ static bool is_rest(const struct cn_control_route *route, size_t index)
 {
     return index < CN_CONTROL_PATH_MAX && route->path[index] &&
            strcmp(route->path[index], "**") == 0;
-}
-
-/* Whether the path fits, segment by segment as it was sent: a word of a route needs no encoding. */
-static bool path_fits(const char *path, const struct cn_control_route *route)
-{
-    for (size_t i = 0;; i++) {
-        if (is_rest(route, i))
-            return *path == '/';
-        while (*path == '/')
-            path++;
-        const char *want = i < CN_CONTROL_PATH_MAX ? route->path[i] : NULL;
-        size_t size = strcspn(path, "/");
-        if (!want || !size)
-            return !want && !size;
-        if (strcmp(want, "*") != 0 && (strlen(want) != size || memcmp(path, want, size) != 0))
-            return false;
-        path += size;
-    }
 }
 
 static int take_rest(struct cn_control_call *call, char *text, struct cn_err *err)
@@ -202,6 +187,9 @@ static int run_elsewhere(struct cn_control_call *call, const struct cn_control_r
     }
     for (;;) {
         bool here = false;
+        int good = cn_control_check_good(call, err);
+        if (good < 0)
+            return good;
         uint64_t disk = net->owner(net->data, call->away_shard, &here);
         if (here) {
             int rc = run_again(call, route, err);
@@ -238,6 +226,17 @@ static int run_handler(struct cn_control_call *call, const struct cn_control_rou
 
 /* --- routes ---------------------------------------------------------------------------------- */
 
+/* The tree of a body is many times its size: it is in the account before it is there. */
+static int parse_body(struct cn_control_call *call, struct cn_err *err)
+{
+    const char *text = (const char *)call->body.data;
+    int rc = cn_control_take(call, cn_json_cost(text, call->body.size, CN_JSON_ASKED_MAX), err);
+    if (rc < 0)
+        return rc;
+    call->json = cn_json_parse_some(text, call->body.size, CN_JSON_ASKED_MAX, err);
+    return call->json ? 0 : CN_EINVALID;
+}
+
 static int run_route(struct cn_control_call *call, const struct cn_control_route *route, char *path,
                      struct cn_err *err)
 {
@@ -248,7 +247,7 @@ static int run_route(struct cn_control_call *call, const struct cn_control_route
         call->platform_code = 10000;
         return cn_err_set(err, CN_EDENIED, "the token is not good for this request");
     }
-    if (call->control->check && cn_control_is_platform(call->target, strlen(call->target))) {
+    if (call->control->check && cn_target_pattern_is_platform(route->path)) { /* P1 */
         rc = call->control->check(call, err);
         if (rc < 0)
             return rc;
@@ -260,10 +259,9 @@ static int run_route(struct cn_control_call *call, const struct cn_control_route
         if (rc < 0)
             return rc;
         if (call->body.size > 0)
-            call->json = cn_json_parse_some((const char *)call->body.data, call->body.size,
-                                            CN_JSON_ASKED_MAX, err);
-        if (call->body.size > 0 && !call->json)
-            return CN_EINVALID;
+            rc = parse_body(call, err);
+        if (rc < 0)
+            return rc;
     }
     return run_handler(call, route, err);
 }
@@ -275,7 +273,7 @@ static const struct cn_control_route *find_route(const struct cn_control_route *
                                                  bool *path_known)
 {
     for (; table->method; table++) {
-        if (!path_fits(call->text, table))
+        if (!cn_target_fits(call->text, strlen(call->text), table->path))
             continue;
         *path_known = true;
         if (strcmp(table->method, call->method) == 0)
@@ -288,17 +286,16 @@ static const struct cn_control_route *find_route(const struct cn_control_route *
 static int fail_unknown(const struct cn_control_call *call, struct cn_err *err)
 {
     const char *at = call->text;
-    if (!cn_control_is_platform(at, strlen(at)))
+    static const char *const account[CN_TARGET_SEGMENT_MAX] = {"client", "v4", "accounts", "*",
+                                                               "**"};
+    size_t size = strlen(at);
+    if (!cn_target_is_platform(at, size))
         return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
-    at += strlen("/client/v4");
-    if (strncmp(at, "/accounts/", 10) == 0) {
-        const char *rest = strchr(at + 10, '/');
-        at = rest ? rest : at;
-    }
+    at = cn_target_segment(at, size, cn_target_fits(at, size, account) ? 4 : 2, &size);
     return cn_err_set(err, CN_ENOTFOUND,
                       "\"%.100s\" of the platform's API is not built here; docs/features/deploy.md "
                       "says what is",
-                      *at == '/' ? at + 1 : at);
+                      at);
 }
 
 static int run(struct cn_control_call *call, struct cn_err *err)
@@ -311,7 +308,7 @@ static int run(struct cn_control_call *call, struct cn_err *err)
     if (rc < 0)
         return rc;
     bool path_known = false;
-    const struct cn_control_route *route = find_route(own_routes, call, &path_known);
+    const struct cn_control_route *route = find_route(cn_control_own_routes, call, &path_known);
     for (size_t i = 0; !route && cn_service_table[i]; i++) {
         if (cn_service_table[i]->routes)
             route = find_route(cn_service_table[i]->routes->items, call, &path_known);
@@ -354,6 +351,7 @@ int cn_control_status(int code)
     case CN_ENOMEM:
     case CN_EREADONLY:
     case CN_ECLOSED:
+    case CN_EOLDER: /* until somebody decides: C16 of membership/member.h */
         return 503;
     case CN_ETIMEOUT:
         return 504;
@@ -365,13 +363,46 @@ int cn_control_status(int code)
     return code == -ENOSPC || code == -EDQUOT ? 507 : code == -ENOMEM ? 503 : 500;
 }
 
-int cn_control_answer(struct cn_control_call *call, struct cn_buf *json)
+static void write_answer(struct cn_control_call *call, struct cn_buf *json)
 {
     cn_control_release(call); /* the reader may be slow */
     cn_buf_append_byte(json, '\n');
     call->length = (int64_t)json->size;
     (void)call->write(call, json->data, json->size); /* whoever is gone needs no answer */
     cn_buf_clear(json);
+}
+
+static void answer_error(struct cn_control_call *call, int rc, const struct cn_err *err)
+{
+    struct cn_buf *out = &call->scratch;
+    cn_buf_clear(&call->fields);
+    cn_buf_clear(out);
+    call->status = cn_control_status(rc);
+    call->type = "application/json";
+    if (cn_target_is_platform(call->target, strlen(call->target))) {
+        cn_control_append_platform_error(out, call->status, call->platform_code, err->text);
+        return write_answer(call, out);
+    }
+    const char *name = cn_err_name(rc);
+    cn_buf_append_str(out, "{\"error\":{\"code\":");
+    cn_buf_append_json(out, name, strlen(name));
+    cn_buf_append_str(out, ",\"message\":");
+    cn_buf_append_json(out, err->text, strlen(err->text));
+    cn_buf_append_str(out, "}}");
+    write_answer(call, out);
+}
+
+/* What was only read goes to nobody who may not read it any more; what was done is told. */
+int cn_control_answer(struct cn_control_call *call, struct cn_buf *json)
+{
+    struct cn_err err = {0};
+    int rc = cn_control_is_read(call) ? cn_control_check_good(call, &err) : 0;
+    if (rc == 0) {
+        write_answer(call, json);
+        return 0;
+    }
+    cn_buf_clear(json);
+    answer_error(call, rc, &err);
     return 0;
 }
 
@@ -385,14 +416,6 @@ int cn_control_result(struct cn_control_call *call, struct cn_buf *result)
     cn_buf_fini(&out);
     cn_buf_fini(result);
     return rc;
-}
-
-bool cn_control_is_platform(const char *target, size_t size)
-{
-    static const char prefix[] = "/client/v4";
-    const size_t length = sizeof(prefix) - 1;
-    return size >= length && memcmp(target, prefix, length) == 0 &&
-           (size == length || target[length] == '/' || target[length] == '?');
 }
 
 void cn_control_append_platform_error(struct cn_buf *out, int status, int code, const char *text)
@@ -414,26 +437,8 @@ void cn_control_run(struct cn_control_call *call)
     call->type = "application/json";
     call->length = -1;
     int rc = run(call, &err);
-    if (rc < 0 && !call->refused) {
-        cn_buf_clear(&call->fields);
-        struct cn_buf *out = &call->scratch;
-        cn_buf_clear(out);
-        call->status = cn_control_status(rc);
-        call->type = "application/json";
-        if (cn_control_is_platform(call->target, strlen(call->target))) {
-            cn_control_append_platform_error(out, call->status, call->platform_code, err.text);
-            cn_control_answer(call, out);
-            goto free_call;
-        }
-        cn_buf_append_str(out, "{\"error\":{\"code\":");
-        const char *name = cn_err_name(rc);
-        cn_buf_append_json(out, name, strlen(name));
-        cn_buf_append_str(out, ",\"message\":");
-        cn_buf_append_json(out, err.text, strlen(err.text));
-        cn_buf_append_str(out, "}}");
-        cn_control_answer(call, out);
-    }
-free_call:
+    if (rc < 0 && !call->refused)
+        answer_error(call, rc, &err);
     cn_control_release(call);
     cn_json_free(call->json);
     cn_free(call->text);
@@ -448,6 +453,40 @@ free_call:
 
 /* --- what handlers share --------------------------------------------------------------------- */
 
+int cn_control_take(struct cn_control_call *call, size_t bytes, struct cn_err *err)
+{
+    if (!cn_account_take(CN_ACCOUNT_BODIES, bytes))
+        return cn_err_set(err, CN_EOVERLOADED, "the server has no memory for this call now");
+    call->counted += bytes;
+    return 0;
+}
+
+/* Where a piece of a text of at most `max` bytes ends: not within a character. */
+static size_t piece_of(const char *text, size_t size, size_t max)
+{
+    if (size <= max)
+        return size;
+    size_t end = max;
+    while (end > max - 4 && ((uint8_t)text[end] & 0xc0) == 0x80)
+        end--;
+    return end;
+}
+
+int cn_control_write_json(struct cn_control_call *call, const char *text, size_t size)
+{
+    struct cn_buf piece = {0};
+    int rc = call->write(call, "\"", 1);
+    for (size_t at = 0; at < size && rc == 0;) {
+        size_t count = piece_of(text + at, size - at, 32 << 10);
+        cn_buf_clear(&piece);
+        cn_buf_append_json(&piece, text + at, count);
+        rc = call->write(call, piece.data + 1, piece.size - 2); /* without its quotes */
+        at += count;
+    }
+    cn_buf_fini(&piece);
+    return rc < 0 ? rc : call->write(call, "\"", 1);
+}
+
 int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct cn_err *err)
 {
     uint8_t bytes[16 << 10];
@@ -460,22 +499,32 @@ int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct c
             return cn_err_set(err, CN_ECLOSED, "the body did not come to its end");
         if (call->body.size + (size_t)count > size_max)
             return cn_err_set(err, CN_ELIMIT, "the body is larger than %zu MiB", size_max >> 20);
-        if (!cn_account_take(CN_ACCOUNT_BODIES, (size_t)count))
-            return cn_err_set(err, CN_EOVERLOADED, "the server has no memory for the body now");
-        call->counted += (size_t)count;
+        int rc = cn_control_take(call, (size_t)count, err);
+        if (rc < 0)
+            return rc;
         if (!cn_buf_try_append(&call->body, bytes, (size_t)count))
             return cn_err_set(err, CN_ENOMEM, "no memory for the body");
     }
-    if (cn_control_is_good(call))
-        return 0;
-    call->platform_code = 10000;
-    return cn_err_set(err, CN_EDENIED, "the token was revoked");
+    return cn_control_check_good(call, err);
 }
 
 bool cn_control_is_good(const struct cn_control_call *call)
 {
     const struct cn_control *control = call->control;
     return !control->is_good || control->is_good(control->more_data, &call->who);
+}
+
+bool cn_control_is_read(const struct cn_control_call *call)
+{
+    return strcmp(call->method, "GET") == 0;
+}
+
+int cn_control_check_good(struct cn_control_call *call, struct cn_err *err)
+{
+    if (cn_control_is_good(call))
+        return 0;
+    call->platform_code = 10000;
+    return cn_err_set(err, CN_EDENIED, "the token was revoked, or its time is over");
 }
 
 void cn_control_field(struct cn_control_call *call, const char *name, const char *value)
@@ -605,6 +654,7 @@ void cn_control_release(struct cn_control_call *call)
 }
 
 struct errand {
+    struct cn_control_call *call;
     cn_control_fn fn;
     void *data;
 };
@@ -613,7 +663,8 @@ static int run_turn(struct cn_object *object, struct cn_database *db, void *data
                     struct cn_err *err)
 {
     struct errand *errand = data;
-    return errand->fn(object, db, errand->data, err);
+    int rc = cn_control_check_good(errand->call, err); /* it has waited for its turn */
+    return rc < 0 ? rc : errand->fn(object, db, errand->data, err);
 }
 
 /* The caller is alone with the object. */
@@ -627,7 +678,7 @@ static int run_alone(struct cn_control_call *call, const struct cn_object_key *k
     int rc = cn_database_open(store, key, &options, &db, err);
     if (rc < 0)
         return rc;
-    rc = errand->fn(NULL, db, errand->data, err);
+    rc = run_turn(NULL, db, errand, err);
     if (rc == 0)
         rc = cn_database_commit(db, &lsn, err);
     cn_database_close(db);
@@ -653,7 +704,7 @@ static int begin_access(struct cn_control_call *call, struct cn_access *access, 
 int cn_control_with_database(struct cn_control_call *call, const struct cn_object_key *key,
                              cn_control_fn fn, void *data, struct cn_err *err)
 {
-    struct errand errand = {fn, data};
+    struct errand errand = {call, fn, data};
     int rc = cn_control_hold(call, key, err);
     if (rc < 0)
         return rc;
@@ -685,7 +736,9 @@ int cn_control_exclusive(struct cn_control_call *call, const struct cn_object_ke
     rc = begin_access(call, &access, err);
     if (rc < 0)
         return rc;
-    rc = fn(call, key, data, err);
+    rc = cn_control_check_good(call, err);
+    if (rc == 0)
+        rc = fn(call, key, data, err);
     cn_access_end(&access);
     return rc;
 }

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "admin/guard.h"
+#include "admin/target.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -35,6 +36,7 @@ struct cn_disk;
 struct cn_node;
 struct cn_points;
 struct cn_relay_net;
+struct cn_exchanges;
 struct cn_gather;
 struct cn_shard;
 struct cn_shards;
@@ -42,6 +44,7 @@ struct cn_shards;
 /* What the calls act on. Without shards there are no objects. */
 struct cn_control {
     struct cn_disk *disk;
+    const char *data_path; /* the folder of `disk` */
     struct cn_shards *shards;
     struct cn_node *node;     /* NULL: no lanes; the caller has the directory for itself */
     struct cn_points *points; /* NULL: nobody writes any */
@@ -53,7 +56,8 @@ struct cn_control {
     struct cn_deployment *(*deployment)(void *data);
     /* Deploys again and waits until that is over; NULL: nothing serves. */
     int (*deploy)(void *data, struct cn_err *err);
-    void *deploy_data; /* of these two */
+    int (*read_again)(void *data, struct cn_err *err); /* the same of projects on disk */
+    void *deploy_data;                                 /* of these two */
     /* What is known of the cluster that this server is a node of, as JSON. NULL: it is none. */
     int (*cluster)(void *data, struct cn_buf *json, struct cn_err *err);
     /* Copies the whole cluster to a folder, and appends the answer as JSON. NULL: it is none. */
@@ -62,8 +66,10 @@ struct cn_control {
     void *cluster_data;
     const struct cn_relay_net *relay; /* how its other nodes are asked; NULL: there are none */
     struct cn_gather *gather;         /* how they are listened to (admin/gather.h); the admin's */
-    /* Routes of a room above (deploy/): a table like those of handler.h, or NULL. Calls that go to
-     * /client/v4 are looked at by `check` before their route's function runs. */
+    struct cn_exchanges *exchanges;   /* calls that ask back; the admin's; NULL: none can */
+    /* Routes of a room above (deploy/): a table like those of handler.h, or NULL. Calls of routes
+     * below /client/v4 are looked at by `check` before the route's function runs (P1 of target.h).
+     */
     const struct cn_control_route *more;
     int (*check)(struct cn_control_call *call, struct cn_err *err);
     /* Whether who asked may still: asked again when a body has come to its end. May be NULL. */
@@ -75,7 +81,7 @@ struct cn_control {
 
 #define CN_CONTROL_BODY_MAX (64u << 20) /* in memory: JSON, SQL, a value of KV */
 #define CN_CONTROL_R2_MAX (5ull << 30)  /* an object of R2 */
-#define CN_CONTROL_PATH_MAX 12
+#define CN_CONTROL_PATH_MAX CN_TARGET_SEGMENT_MAX
 #define CN_CONTROL_PARAM_MAX 16
 
 /* Which fields of a request go with a call beside content-type. */
@@ -134,9 +140,7 @@ struct cn_control_call {
 /* Answers the request; status is set and everything written when it returns. */
 void cn_control_run(struct cn_control_call *call);
 
-/* Whether the target is of the platform's API, whose errors have its form. */
-bool cn_control_is_platform(const char *target, size_t size);
-/* Appends an error in that form; code 0: one that goes with the status. */
+/* Appends an error in the form of the platform's API; code 0: one that goes with the status. */
 void cn_control_append_platform_error(struct cn_buf *out, int status, int code, const char *text);
 /* The HTTP status that says an error, and its name in the answer. */
 int cn_control_status(int code);

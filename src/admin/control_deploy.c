@@ -6,9 +6,9 @@
 int cn_control_deploy(struct cn_control_call *call, struct cn_err *err)
 {
     const struct cn_control *control = call->control;
-    if (!control->deploy)
+    if (!control->read_again)
         return cn_err_set(err, CN_EUNSUPPORTED, "no server runs here");
-    int rc = control->deploy(control->deploy_data, err);
+    int rc = control->read_again(control->deploy_data, err);
     if (rc < 0)
         return rc;
     cn_buf_append_str(&call->scratch, "{\"deployed\":true}");

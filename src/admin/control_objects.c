@@ -350,10 +350,7 @@ static int take_objects(void *data, const char *node, const struct cn_json *answ
         const char *id = cn_json_text(each, "id"), *name = cn_json_text(each, "name");
         if (!id || strlen(id) != CN_OBJECT_HEX_SIZE || each->kind != CN_JSON_OBJECT)
             return cn_err_set(err, CN_EPROTOCOL, "node %s: its list cannot be read", node);
-        if (merge->count == merge->capacity) {
-            merge->capacity = merge->capacity ? 2 * merge->capacity : 64;
-            merge->items = cn_realloc(merge->items, merge->capacity * sizeof(*merge->items));
-        }
+        CN_GROW(merge->items, merge->count, merge->capacity);
         merge->items[merge->count++] =
             (struct found){each, id, name ? name : "", cn_json_int(each, by), node};
     }
@@ -626,6 +623,31 @@ int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *
     return rc < 0 ? rc : 1;
 }
 
+int cn_control_had_data(struct cn_control_call *call, const struct cn_object_key *key,
+                        const char *bookmark, struct cn_err *err)
+{
+    int rc = cn_control_hold(call, key, err);
+    if (rc == 0)
+        rc = cn_history_was_there(call->shard->history, call->shard->store, key, bookmark, err);
+    if (rc == 0)
+        return cn_err_set(
+            err, CN_ENOTFOUND,
+            "there was no data at that time: it was not there yet, or had been deleted");
+    return rc < 0 ? rc : 0;
+}
+
+/* Of a moment that was found by its time: nobody has seen what was there. */
+static int check_time(struct cn_control_call *call, const struct cn_object_key *key,
+                      const char *bookmark, struct cn_err *err)
+{
+    const struct cn_json *empty = cn_json_find(call->json, "empty");
+    if (empty && empty->kind != CN_JSON_BOOL)
+        return cn_err_set(err, CN_EINVALID, "\"empty\" must be true or false");
+    if (!cn_json_text(call->json, "time") || (empty && empty->boolean))
+        return 0;
+    return cn_control_had_data(call, key, bookmark, err);
+}
+
 struct restoring {
     const char *bookmark;
     char undo[CN_BOOKMARK_SIZE];
@@ -655,6 +677,8 @@ int cn_control_restore(struct cn_control_call *call, struct cn_err *err)
         return cn_err_set(err, CN_EINVALID, "to which moment? A bookmark or a time is missing");
     if (rc > 0)
         rc = cn_control_hold(call, &key, err);
+    if (rc == 0)
+        rc = check_time(call, &key, bookmark, err);
     if (rc == 0)
         rc = cn_history_check(call->shard->history, call->shard->store, &key, bookmark, err);
     if (rc == 0) /* only now that it can succeed is a live instance ended */

@@ -70,8 +70,8 @@ int cn_control_service_make(struct cn_control_call *call, const char *service, c
 int cn_control_ask(struct cn_control_call *call, struct cn_service_call *request,
                    struct cn_err *err)
 {
-    (void)call;
-    return cn_service_call_wait(request, request->call.ns->node, NULL, err);
+    int rc = cn_control_check_good(call, err);
+    return rc < 0 ? rc : cn_service_call_wait(request, request->call.ns->node, NULL, err);
 }
 
 /* Of a cluster this node may have none of its objects: the name of what is deployed. 1; 0: there is
@@ -179,7 +179,7 @@ struct cn_deployment *cn_control_deployment(struct cn_control_call *call)
     return control->deployment ? control->deployment(control->deploy_data) : NULL;
 }
 
-/* The bindings of a script, in options.bindings of the prelude (server/deploy_env.h). The caller
+/* The bindings of a script, in options.bindings of the prelude (deploy/deploy_env.h). The caller
  * frees the tree. */
 static const struct cn_json *read_bindings(const struct cn_script *script, struct cn_json **tree)
 {

@@ -59,9 +59,8 @@ static uint32_t add_function(struct cn_cpuprofile *profile, const char *key, siz
     uintptr_t known = (uintptr_t)cn_map_find(&profile->function_ids, key, key_size);
     if (known)
         return (uint32_t)known - 1;
-    profile->functions =
-        cn_realloc(profile->functions, (profile->function_count + 1) * sizeof(*profile->functions));
     uint32_t number = (uint32_t)profile->function_count++;
+    CN_GROW_COUNTED(profile->functions, number);
     profile->functions[number] = (struct function){.name = cn_strdup(name)};
     cn_map_set(&profile->function_ids, key, key_size, (void *)(uintptr_t)(number + 1));
     return number;
@@ -76,9 +75,8 @@ static uint32_t add_node(struct cn_cpuprofile *profile, uint32_t parent, uint32_
         return (uint32_t)known - 1;
     if (profile->node_count == CN_CPUPROFILE_NODES_MAX)
         return parent;
-    profile->nodes =
-        cn_realloc(profile->nodes, (profile->node_count + 1) * sizeof(*profile->nodes));
     uint32_t number = (uint32_t)profile->node_count++;
+    CN_GROW_COUNTED(profile->nodes, number);
     profile->nodes[number] = (struct node){.function = function, .parent = parent};
     cn_map_set(&profile->node_ids, key, sizeof(key), (void *)(uintptr_t)(number + 1));
     return number;
@@ -222,9 +220,7 @@ static void add_sample(struct cn_cpuprofile *profile, int64_t time_us, uint32_t 
         return;
     }
     size_t count = profile->sample_count++;
-    if ((count & (count - 1)) == 0) /* room doubles at powers of two */
-        profile->samples =
-            cn_realloc(profile->samples, (count ? count * 2 : 1) * sizeof(*profile->samples));
+    CN_GROW_COUNTED(profile->samples, count);
     profile->samples[count] = (struct sample){time_us, node};
     profile->nodes[node].hits++;
 }

@@ -238,7 +238,7 @@ static void look_at_all(struct cn_gather *gather, const struct cn_other *others,
 static void gather_main(void *arg)
 {
     struct cn_gather *gather = arg;
-    const struct cn_others *net = gather->net->others;
+    const struct cn_node_calls *net = gather->net->others;
     struct cn_other others[CN_OTHERS_MAX];
     size_t count = 0;
     int64_t listed_ms = INT64_MIN;

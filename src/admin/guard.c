@@ -5,11 +5,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/diag.h"
 #include "net/server.h"
 
 #define FREE_FAILURES 5
 #define REFUSED_MS_MIN 1000u
 #define REFUSED_MS_MAX 300000u
+#define DOUBLINGS 9
 
 bool cn_guard_equal(const char *secret, const char *given, size_t given_size)
 {
@@ -69,15 +71,22 @@ static struct cn_guard_address *find_address(struct cn_guard *guard, const char 
     return oldest;
 }
 
-/* G3 */
-static void note_failure(struct cn_guard_address *address, uint64_t now_ms)
+/* G3: the milliseconds that the address is told to wait; 0: none. */
+static uint64_t note_failure(struct cn_guard_address *address, uint64_t now_ms)
 {
+    if (now_ms - address->last_ms >= REFUSED_MS_MAX)
+        address->failures = 0;
     address->last_ms = now_ms;
-    if (++address->failures < FREE_FAILURES)
-        return;
-    unsigned doublings = address->failures - FREE_FAILURES;
-    uint64_t wait = doublings < 10 ? (uint64_t)REFUSED_MS_MIN << doublings : REFUSED_MS_MAX;
-    address->refused_until_ms = now_ms + (wait < REFUSED_MS_MAX ? wait : REFUSED_MS_MAX);
+    unsigned before = address->failures;
+    if (before < FREE_FAILURES + DOUBLINGS)
+        address->failures++;
+    if (before < FREE_FAILURES)
+        return 0;
+    if (before == FREE_FAILURES)
+        cn_warn("%s has sent %d wrong tokens to the admin listener", address->remote,
+                FREE_FAILURES + 1);
+    uint64_t wait = (uint64_t)REFUSED_MS_MIN << (before - FREE_FAILURES);
+    return wait < REFUSED_MS_MAX ? wait : REFUSED_MS_MAX;
 }
 
 void cn_guard_operator(struct cn_guard_who *who)
@@ -118,19 +127,14 @@ int cn_guard_check(struct cn_guard *guard, struct cn_http_request *req, enum cn_
     }
     if (need == CN_GUARD_OPEN || (need == CN_GUARD_METRICS && guard->loopback))
         return 0; /* G1 */
-    struct cn_guard_address *address =
-        find_address(guard, cn_http_request_remote(req, NULL), now_ms);
-    if (now_ms < address->refused_until_ms) {
-        *sentence = "too many wrong tokens; wait";
-        *retry_seconds = (unsigned)((address->refused_until_ms - now_ms + 999) / 1000);
-        return 429;
-    }
-    if (has_token(guard, req, who)) {
-        address->failures = 0;
+    if (has_token(guard, req, who))
         return 0;
-    }
-    *sentence = "a token is needed: Authorization: Bearer TOKEN";
+    uint64_t wait_ms = 0;
     if (cn_http_request_find(req, "authorization"))
-        note_failure(address, now_ms);
-    return 401;
+        wait_ms =
+            note_failure(find_address(guard, cn_http_request_remote(req, NULL), now_ms), now_ms);
+    *sentence =
+        wait_ms ? "too many wrong tokens; wait" : "a token is needed: Authorization: Bearer TOKEN";
+    *retry_seconds = (unsigned)(wait_ms / 1000);
+    return wait_ms ? 429 : 401;
 }

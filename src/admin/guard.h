@@ -6,12 +6,15 @@
  *   G1  Health, readiness and the files of the dashboard, which show nothing by themselves, are
  *       open to whoever reaches the port. On loopback, so are metrics.
  *   G2  Everything else needs "Authorization: Bearer TOKEN", compared in constant time.
- *   G3  An address that has sent FREE_FAILURES wrong tokens is refused unheard for a
- *       time that doubles with each further one, 1 s to 5 min; a right one clears it.
+ *   G3  A right token is let in whatever was sent before it: an address may be everybody's
+ *       (loopback, a proxy). Whoever tries finds none: they have 16 characters at least, and most
+ *       are random. A wrong one costs a hash and a comparison with each. An address that has sent
+ *       FREE_FAILURES of them is told in the log, once, and its further wrong ones are answered
+ *       with 429 and a time to wait that doubles, 1 s to 5 min, until it sends none for as long.
  *   G4  A page in a browser cannot use the listener behind its user's back: on
  *       loopback the Host must be a loopback name (DNS rebinding), and a request with
  *       an Origin must come from the listener itself.
- *   G5  Besides the operator's token there are others (deploy/tokens.h) that are good for a part
+ *   G5  Besides the operator's token there are others (v4/tokens.h) that are good for a part
  *       of the requests; each route says for whom it is (handler.h), and without a word it is for
  *       the operator alone.
  *
@@ -52,8 +55,8 @@ struct cn_guard {
     void *find_data;
     struct cn_guard_address {
         char remote[48];
-        unsigned failures;
-        uint64_t refused_until_ms, last_ms;
+        unsigned failures; /* up to what the longest wait needs */
+        uint64_t last_ms;
     } addresses[CN_GUARD_ADDRESS_MAX];
 };
 

@@ -3,7 +3,11 @@
  *
  * Services have their routes in their folders (service/def.h). A handler gets a call whose path
  * fits its route and answers it, or returns a negative code with a sentence, from which control.c
- * makes the answer; it must not have written anything then. */
+ * makes the answer; it must not have written anything then.
+ *
+ * H1  What a call holds is in the account of memory (base/account.h) before it is held, whoever
+ *     asked, and has a bound: more is a 413 or goes out as it is read, and what the account
+ *     refuses a 503. */
 #ifndef CN_ADMIN_HANDLER_H
 #define CN_ADMIN_HANDLER_H
 #include "admin/control.h"
@@ -15,9 +19,8 @@ struct cn_namespace;
 struct cn_object;
 struct cn_service_call;
 
-/* Path segments: a word stands for itself, "*" for any, "**" for all that is left, slashes and
- * empty segments included: a key. Each is described in an openapi.json, which a test compares with
- * the tables. */
+/* A path is a pattern (target.h). Each is described in an openapi.json, with the scopes that its
+ * caller needs; a test compares that with the tables. */
 enum cn_control_route_flags {
     CN_ROUTE_RAW = 1,  /* its body is no JSON, and is read by the handler */
     CN_ROUTE_BARE = 2, /* it needs no store */
@@ -33,16 +36,30 @@ struct cn_control_route {
 struct cn_control_routes {
     const struct cn_control_route *items;
 };
+/* Those of no service. */
+extern const struct cn_control_route cn_control_own_routes[];
 
 /* The answer 200 with this JSON; the buffer is emptied. */
 int cn_control_answer(struct cn_control_call *call, struct cn_buf *json);
 /* The same in the form of the hosted platform's API: {"success":true,...,"result":RESULT}. */
 int cn_control_result(struct cn_control_call *call, struct cn_buf *result);
 
+/* H1: the call holds so many bytes more, until its end: of a body, of what others have answered, of
+ * its own answer. They are in the account before; negative if it refuses them. */
+int cn_control_take(struct cn_control_call *call, size_t bytes, struct cn_err *err);
+/* Writes a text as a JSON string, in pieces: escaped, it may be six times as long. */
+int cn_control_write_json(struct cn_control_call *call, const char *text, size_t size);
+
 /* Reads the body of a raw route into call->body. */
 int cn_control_read_body(struct cn_control_call *call, size_t size_max, struct cn_err *err);
-/* Whether who asked may still: a body can be long on its way. */
+/* Whether who asked may still. Asked wherever something happens behind a wait: when a body has
+ * come, when it is a call's turn at an object, when it is sent to a service or another node, when
+ * the state of a depot is replaced, and before anything that was read goes out. */
 bool cn_control_is_good(const struct cn_control_call *call);
+/* Whether the call changes nothing. */
+bool cn_control_is_read(const struct cn_control_call *call);
+/* What cn_control_is_good() says, as a code and a sentence. */
+int cn_control_check_good(struct cn_control_call *call, struct cn_err *err);
 /* Adds a field to the head of the answer; the value has been checked. */
 void cn_control_field(struct cn_control_call *call, const char *name, const char *value);
 
@@ -127,6 +144,10 @@ int cn_control_moment(struct cn_control_call *call, const struct cn_object_key *
                       const char *bookmark, const char *time, char text[CN_BOOKMARK_SIZE],
                       struct cn_err *err);
 
+/* 0, or CN_ENOTFOUND: the object had no data at the bookmark, so a restore would empty it. */
+int cn_control_had_data(struct cn_control_call *call, const struct cn_object_key *key,
+                        const char *bookmark, struct cn_err *err);
+
 /* Handlers. */
 int cn_control_namespaces(struct cn_control_call *call, struct cn_err *err);
 int cn_control_list(struct cn_control_call *call, struct cn_err *err);
@@ -143,5 +164,7 @@ int cn_control_kv_delete(struct cn_control_call *call, struct cn_err *err);
 int cn_control_workers(struct cn_control_call *call, struct cn_err *err);
 int cn_control_deploy(struct cn_control_call *call, struct cn_err *err);
 int cn_control_backup(struct cn_control_call *call, struct cn_err *err);
+int cn_control_backup_stream(struct cn_control_call *call, struct cn_err *err);
+int cn_control_backup_answer(struct cn_control_call *call, struct cn_err *err);
 
 #endif

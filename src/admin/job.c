@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admin/handler.h"
 #include "base/assert.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -24,7 +25,7 @@ void cn_job_refuse(struct cn_http_request *http, int status, const char *code, c
         header("content-type", "application/json"), header("cache-control", "no-store"),
         status == 401 ? header("www-authenticate", "Bearer") : header("retry-after", seconds)};
     struct cn_http_head head = {status, headers, status == 401 || retry_seconds ? 3 : 2, NULL};
-    if (cn_control_is_platform(http->target.data, http->target.size)) {
+    if (cn_target_is_platform(http->target.data, http->target.size)) {
         cn_control_append_platform_error(&body, status, 0, sentence);
     } else {
         cn_buf_append_str(&body, "{\"error\":{\"code\":");
@@ -68,22 +69,34 @@ static void post(struct cn_job *job)
     CN_ASSERT(sent); /* the loop ends after its last job */
 }
 
+/* With the lock held: as much of it as there is room for (J2), once there is. 0: the reader is
+ * gone. */
+static size_t write_piece(struct cn_job *job, const uint8_t *bytes, size_t size)
+{
+    while (job->ready.size >= CN_JOB_READY_MAX && !job->gone)
+        pthread_cond_wait(&job->room, &job->lock);
+    if (job->gone)
+        return 0;
+    size_t room = CN_JOB_READY_MAX - job->ready.size, count = size < room ? size : room;
+    cn_buf_append(&job->ready, bytes, count);
+    if (job->call.length < 0 || job->ready.size < (size_t)job->call.length)
+        post(job); /* what is whole goes out with the end */
+    return count;
+}
+
 static int on_write(struct cn_control_call *call, const void *bytes, size_t size)
 {
     struct cn_job *job = (struct cn_job *)call;
-    int rc = 0;
+    size_t at = 0, count = 1;
+    /* J5 */
+    bool denied = call->status < 400 && cn_control_is_read(call) && !cn_control_is_good(call);
     pthread_mutex_lock(&job->lock);
-    while (job->ready.size >= CN_JOB_READY_MAX && !job->gone)
-        pthread_cond_wait(&job->room, &job->lock); /* J2 */
-    if (job->gone) {
-        rc = CN_ECLOSED;
-    } else {
-        cn_buf_append(&job->ready, bytes, size);
-        if (call->length < 0 || job->ready.size < (size_t)call->length)
-            post(job); /* what is whole goes out with the end */
-    }
+    call->cut |= denied;
+    for (; at < size && count && !denied; at += count)
+        count = write_piece(job, (const uint8_t *)bytes + at, size - at);
+    bool gone = job->gone || denied;
     pthread_mutex_unlock(&job->lock);
-    return rc;
+    return gone ? CN_ECLOSED : 0;
 }
 
 static int64_t on_read(struct cn_control_call *call, void *bytes, size_t size)

@@ -12,6 +12,7 @@
  * J4  An answer that has said its length is as long, or its connection is cut: a reader never takes
  *     a part for the whole, however soon the call gave up. So it is with one that was cut off on
  *     another node (relay.h, R3).
+ * J5  What was read goes out only as long as who asked may read it: the rest is cut off.
  *
  * Threads:   as said; the functions here are the loop's.
  * Ownership: the job owns itself and releases its request at the end. */

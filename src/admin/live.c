@@ -159,17 +159,18 @@ void cn_live_init(struct cn_live *live, uv_loop_t *loop, const struct cn_control
 
 bool cn_live_is_path(const struct cn_http_request *http)
 {
-    size_t size = strlen(CN_LIVE_PATH);
-    return http->target.size > size && memcmp(http->target.data, CN_LIVE_PATH, size) == 0;
+    static const char *const pattern[CN_TARGET_SEGMENT_MAX] = {"client", "v4", "tails", "*"};
+    return cn_target_fits(http->target.data, http->target.size, pattern);
 }
 
 static struct cn_tap *find_tap(struct cn_live *live, struct cn_http_request *http)
 {
-    size_t size = strlen(CN_LIVE_PATH);
+    size_t size;
+    const char *secret = cn_target_segment(http->target.data, http->target.size, 3, &size);
     if (!live->taps)
         return NULL;
-    return cn_taps_attach(live->taps, http->target.data + size, http->target.size - size,
-                          cn_http_request_remote(http, NULL), cn_clock_wall_ms(cn_clock_system()));
+    return cn_taps_attach(live->taps, secret, size, cn_http_request_remote(http, NULL),
+                          cn_clock_wall_ms(cn_clock_system()));
 }
 
 void cn_live_upgrade(struct cn_live *live, struct cn_http_request *http)

@@ -280,6 +280,8 @@ static const struct {
     {"cairn_object_call_failures_total", CN_METRIC_COUNTER, "... with an error.", AT(failures)},
     {"cairn_object_overloaded_total", CN_METRIC_COUNTER,
      "Calls refused because a bound was reached.", AT(overloaded)},
+    {"cairn_objects_held_total", CN_METRIC_COUNTER,
+     "Times that an object waited because the disk did not keep up with its writes.", AT(held)},
     {"cairn_objects_live", CN_METRIC_GAUGE, "Instances in memory.", AT(live)},
     {"cairn_objects_started_total", CN_METRIC_COUNTER, "Instances started.", AT(started)},
     {"cairn_objects_evicted_total", CN_METRIC_COUNTER, "Instances that left memory.", AT(evicted)},

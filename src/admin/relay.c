@@ -5,10 +5,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "admin/handler.h"
 #include "base/assert.h"
+#include "base/cond.h"
 #include "base/mem.h"
 
 enum { LOOK_MS = 100 };
@@ -40,7 +40,7 @@ struct cn_relay_line *cn_relay_line_new(const struct cn_relay_net *net, uint64_t
 
 static void read_answer(struct cn_relay_line *line)
 {
-    struct cn_others_question *question = &line->question;
+    struct cn_node_calls_question *question = &line->question;
     line->err = question->err;
     line->lost = question->lost;
     int rc = line->err.code
@@ -56,7 +56,7 @@ static void read_answer(struct cn_relay_line *line)
 }
 
 /* On lane 0. */
-static void on_done(struct cn_others_question *question)
+static void on_done(struct cn_node_calls_question *question)
 {
     struct cn_relay_line *line = question->data;
     pthread_mutex_lock(&line->lock);
@@ -74,7 +74,7 @@ static void on_done(struct cn_others_question *question)
 static void ask(struct cn_relay_line *line, const struct cn_relay_ask *what, const void *piece,
                 size_t size)
 {
-    struct cn_others_question *question = &line->question;
+    struct cn_node_calls_question *question = &line->question;
     CN_ASSERT(!line->asking);
     cn_relay_answer_clear(&line->answer);
     line->piece = NULL;
@@ -88,7 +88,7 @@ static void ask(struct cn_relay_line *line, const struct cn_relay_ask *what, con
     question->done = on_done;
     question->data = line;
     line->asking = true;
-    if (cn_others_post(line->net->node, question))
+    if (cn_node_calls_post(line->net->node, question))
         return;
     line->asking = false;
     line->lost = false;
@@ -131,7 +131,7 @@ bool cn_relay_line_waits(struct cn_relay_line *line)
 }
 
 /* A question that nobody waits for. */
-static void on_closed(struct cn_others_question *question)
+static void on_closed(struct cn_node_calls_question *question)
 {
     cn_buf_fini(&question->asked);
     cn_buf_fini(&question->answer);
@@ -140,12 +140,12 @@ static void on_closed(struct cn_others_question *question)
 
 static void send_close(const struct cn_relay_line *line)
 {
-    struct cn_others_question *question = CN_NEW(struct cn_others_question);
+    struct cn_node_calls_question *question = CN_NEW(struct cn_node_calls_question);
     struct cn_relay_ask what = {.step = CN_RELAY_CLOSE, .session = line->session};
     cn_relay_ask_put(&what, &question->asked);
     question->disk = line->disk;
     question->done = on_closed;
-    if (!cn_others_post(line->net->node, question))
+    if (!cn_node_calls_post(line->net->node, question))
         on_closed(question); /* the pipe goes, and with it the session */
 }
 
@@ -165,12 +165,8 @@ void cn_relay_line_drop(struct cn_relay_line *line)
 
 void cn_relay_waiter_init(struct cn_relay_waiter *waiter)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&waiter->lock, NULL);
-    pthread_cond_init(&waiter->cond, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cn_cond_init(&waiter->cond);
 }
 
 void cn_relay_waiter_fini(struct cn_relay_waiter *waiter)
@@ -190,16 +186,9 @@ void cn_relay_waiter_wake(void *data)
 
 void cn_relay_waiter_wait(struct cn_relay_waiter *waiter)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
     pthread_mutex_lock(&waiter->lock);
     if (!waiter->woken)
-        (void)pthread_cond_timedwait(&waiter->cond, &waiter->lock, &until); /* who calls looks */
+        (void)cn_cond_wait_ms(&waiter->cond, &waiter->lock, LOOK_MS); /* who calls looks */
     waiter->woken = false;
     pthread_mutex_unlock(&waiter->lock);
 }

@@ -14,7 +14,7 @@
  *     write()  ◄── the next piece, or the end
  *                CLOSE: nobody wants more ────────────────► the thread is told to hurry
  *
- * Each is a question to the door of the other node (service/others.h), asked when the one before
+ * Each is a question to the door of the other node (service/node_calls.h), asked when the one before
  * was answered. STEP is answered when there is something: bytes, the end, or room for more of the
  * body. So a reader that is slow on one node holds a thread and CN_RELAY_READY_MAX bytes on the
  * other, and no more.
@@ -35,7 +35,7 @@
  * R3  An answer that breaks off in its middle is cut (cn_control_call.cut): nobody takes a part for
  *     the whole.
  * R4  Who may is decided on the node that was asked; who that was goes with the request, and the
- *     routes' own rules are checked again. Only nodes have the key of the pipes (cluster/pipe.h).
+ *     routes' own rules are checked again. Only nodes have the key of the pipes (peer/pipe.h).
  *     Routes below /node are for nodes: whoever else asks is refused.
  * R5  What another node sends is input: cn_relay_ask_get() and cn_relay_answer_get() check it, a
  *     session belongs to the life of the node that opened it, and there are at most
@@ -54,7 +54,7 @@
 #include "admin/control.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "service/others.h"
+#include "service/node_calls.h"
 
 struct cn_node;
 
@@ -64,7 +64,7 @@ struct cn_node;
 
 /* The cluster, as administration needs it. */
 struct cn_relay_net {
-    const struct cn_others *others;
+    const struct cn_node_calls *others;
     struct cn_node *node; /* whose lane 0 asks */
     const char *name;     /* of this node */
     uint64_t disk;        /* of this node */
@@ -130,7 +130,7 @@ struct cn_relay_line {
     const uint8_t *piece;
     size_t piece_size;
     /* Private. */
-    struct cn_others_question question;
+    struct cn_node_calls_question question;
     pthread_mutex_t lock;
     uint64_t session;
     bool asking, dropped; /* behind `lock` */

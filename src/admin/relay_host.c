@@ -2,12 +2,12 @@
 /* admin/relay_host.c - calls that other nodes ask for. See relay.h. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <uv.h>
 
 #include "admin/relay.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/list.h"
 #include "base/mem.h"
 
@@ -23,13 +23,13 @@ struct session {
     pthread_cond_t changed; /* with the host's lock, as what follows */
     struct cn_buf incoming, ready;
     bool body_whole, begun, head_sent, ended, gone;
-    struct cn_others_ticket *ticket; /* of the question that waits; NULL: none */
-    int64_t asked_ms;                /* when there was one last */
+    struct cn_node_calls_ticket *ticket; /* of the question that waits; NULL: none */
+    int64_t asked_ms;                    /* when there was one last */
 };
 
 struct cn_relay_host {
     const struct cn_control *control;
-    struct cn_others_door door;
+    struct cn_node_calls_door door;
     pthread_mutex_t lock; /* guards what follows, and sessions */
     pthread_cond_t ended; /* a thread has */
     struct cn_list sessions;
@@ -61,7 +61,7 @@ static void session_free(struct session *session)
  * With the lock held. */
 static void answer(struct session *session)
 {
-    struct cn_others_ticket *ticket = session->ticket;
+    struct cn_node_calls_ticket *ticket = session->ticket;
     bool room = !session->body_whole && session->incoming.size < CN_RELAY_READY_MAX;
     if (!ticket || (!session->ready.size && !session->ended && !session->gone && !room))
         return;
@@ -81,7 +81,7 @@ static void answer(struct session *session)
     cn_buf_append(&ticket->answer, session->ready.data, session->ready.size);
     cn_buf_clear(&session->ready);
     session->ticket = NULL;
-    cn_others_answer(ticket);
+    cn_node_calls_answer(ticket);
     pthread_cond_signal(&session->changed); /* there is room */
     if (session->ended)
         session_free(session);
@@ -90,10 +90,7 @@ static void answer(struct session *session)
 /* With the lock held: waits for a change, and looks whether anybody still asks. */
 static void wait(struct session *session)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += LOOK_MS / 1000;
-    (void)pthread_cond_timedwait(&session->changed, &session->host->lock, &until); /* or look */
+    (void)cn_cond_wait_ms(&session->changed, &session->host->lock, LOOK_MS); /* or look */
     if (!session->ticket && now_ms() - session->asked_ms > IDLE_MS)
         session->gone = true;
 }
@@ -168,7 +165,7 @@ static void session_main(void *arg)
 
 /* --- the door -------------------------------------------------------------------------------- */
 
-static struct session *find(struct cn_relay_host *host, const struct cn_others_ticket *ticket,
+static struct session *find(struct cn_relay_host *host, const struct cn_node_calls_ticket *ticket,
                             uint64_t number)
 {
     CN_LIST_FOREACH(&host->sessions, node)
@@ -202,14 +199,14 @@ static void abandon_idle(struct cn_relay_host *host)
     }
 }
 
-static void refuse(struct cn_others_ticket *ticket, int code, const char *text)
+static void refuse(struct cn_node_calls_ticket *ticket, int code, const char *text)
 {
     cn_err_set(&ticket->err, code, "%s", text);
-    cn_others_answer(ticket);
+    cn_node_calls_answer(ticket);
 }
 
 /* The question waits in the session from here on. */
-static void take(struct session *session, struct cn_others_ticket *ticket, bool body_ends,
+static void take(struct session *session, struct cn_node_calls_ticket *ticket, bool body_ends,
                  const uint8_t *piece, size_t size)
 {
     if (size && !session->body_whole)
@@ -242,23 +239,19 @@ static void prepare_call(struct session *session)
 }
 
 /* The ask is the session's from here on, whatever comes of it. */
-static void open_session(struct cn_relay_host *host, struct cn_others_ticket *ticket,
+static void open_session(struct cn_relay_host *host, struct cn_node_calls_ticket *ticket,
                          struct cn_relay_ask *ask, const uint8_t *piece, size_t size)
 {
     abandon_idle(host);
     if (host->count >= CN_RELAY_SESSIONS_MAX)
         return refuse(ticket, CN_EOVERLOADED, "too many operations of other nodes are under way");
     struct session *session = CN_NEW(struct session);
-    pthread_condattr_t attributes;
     session->host = host;
     session->ask = *ask;
     *ask = (struct cn_relay_ask){0};
     session->disk = ticket->disk;
     session->life = ticket->life;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&session->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cn_cond_init(&session->changed);
     prepare_call(session);
     cn_list_push_back(&host->sessions, &session->link);
     host->count++;
@@ -277,7 +270,7 @@ static void open_session(struct cn_relay_host *host, struct cn_others_ticket *ti
     refuse(ticket, CN_EOVERLOADED, "cannot start a thread");
 }
 
-static void step_session(struct cn_relay_host *host, struct cn_others_ticket *ticket,
+static void step_session(struct cn_relay_host *host, struct cn_node_calls_ticket *ticket,
                          const struct cn_relay_ask *ask, const uint8_t *piece, size_t size)
 {
     struct session *session = find(host, ticket, ask->session);
@@ -289,7 +282,8 @@ static void step_session(struct cn_relay_host *host, struct cn_others_ticket *ti
     answer(session);
 }
 
-static void on_asked(void *data, struct cn_others_ticket *ticket, const uint8_t *bytes, size_t size)
+static void on_asked(void *data, struct cn_node_calls_ticket *ticket, const uint8_t *bytes,
+                     size_t size)
 {
     struct cn_relay_host *host = data;
     struct cn_relay_ask ask = {0};
@@ -311,7 +305,7 @@ static void on_asked(void *data, struct cn_others_ticket *ticket, const uint8_t 
         struct session *session = find(host, ticket, ask.session);
         struct cn_relay_answer said = {.ended = true};
         cn_relay_answer_put(&said, &ticket->answer);
-        cn_others_answer(ticket);
+        cn_node_calls_answer(ticket);
         if (session)
             abandon(session);
     }
@@ -335,12 +329,12 @@ static void on_gone(void *data, uint64_t disk, uint64_t life)
 struct cn_relay_host *cn_relay_host_start(const struct cn_control *control)
 {
     struct cn_relay_host *host = CN_NEW(struct cn_relay_host);
-    const struct cn_others *others = control->relay->others;
+    const struct cn_node_calls *others = control->relay->others;
     host->control = control;
     cn_list_init(&host->sessions);
     pthread_mutex_init(&host->lock, NULL);
     pthread_cond_init(&host->ended, NULL);
-    host->door = (struct cn_others_door){host, on_asked, on_gone};
+    host->door = (struct cn_node_calls_door){host, on_asked, on_gone};
     others->serve(others->data, &host->door);
     return host;
 }
@@ -349,7 +343,7 @@ void cn_relay_host_stop(struct cn_relay_host *host)
 {
     if (!host)
         return;
-    const struct cn_others *others = host->control->relay->others;
+    const struct cn_node_calls *others = host->control->relay->others;
     others->serve(others->data, NULL); /* E4 */
     pthread_mutex_lock(&host->lock);
     CN_LIST_FOREACH(&host->sessions, node)

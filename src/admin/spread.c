@@ -180,7 +180,7 @@ static void parse_part(struct part *part)
 static void ask_all(struct round *round, const char *target)
 {
     struct cn_other others[CN_OTHERS_MAX];
-    const struct cn_others *net = round->net->others;
+    const struct cn_node_calls *net = round->net->others;
     size_t count = net->list(net->data, others, CN_OTHERS_MAX);
     round->count = count + 1;
     round->parts = cn_alloc_zero(round->count * sizeof(*round->parts));

@@ -9,6 +9,7 @@
 #include "admin/gather.h"
 #include "admin/job.h"
 #include "base/assert.h"
+#include "base/cond.h"
 #include "base/diag.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -270,14 +271,9 @@ static void on_relayed(struct cn_diag_tap *tap, const struct cn_diag_note *note)
 /* What has come, or nothing after a moment. */
 static void take_pending(struct relay *relay, struct cn_buf *lines)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 200 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
     pthread_mutex_lock(&relay->lock);
     if (!relay->pending.size)
-        (void)pthread_cond_timedwait(&relay->more, &relay->lock, &until); /* or who asks looks */
+        (void)cn_cond_wait_ms(&relay->more, &relay->lock, 200); /* or who asks looks */
     cn_buf_append(lines, relay->pending.data, relay->pending.size);
     if (relay->dropped)
         cn_buf_printf(lines, "{\"dropped\":%" PRIu64 "}\n", relay->dropped);
@@ -293,7 +289,7 @@ int cn_tail_relay(struct cn_control_call *call, struct cn_err *err)
     if (!call->relayed)
         return cn_err_set(err, CN_EUNSUPPORTED, "this is for nodes of a cluster");
     pthread_mutex_init(&relay.lock, NULL);
-    pthread_cond_init(&relay.more, NULL);
+    cn_cond_init(&relay.more);
     cn_diag_tap_add(&relay.tap);
     call->type = "application/x-ndjson";
     cn_buf_append_str(&lines, "{\"listening\":true}\n");

@@ -79,10 +79,7 @@ static void add_out(struct run *run)
     }
     if (plan->query->distinct && seen_before(run, values))
         return;
-    if (run->out_count == run->out_capacity) {
-        run->out_capacity = run->out_capacity ? run->out_capacity * 2 : 64;
-        run->outs = cn_realloc(run->outs, run->out_capacity * sizeof(*run->outs));
-    }
+    CN_GROW(run->outs, run->out_count, run->out_capacity);
     run->outs[run->out_count] = (struct out){values, run->out_count};
     run->out_count++;
 }
@@ -105,10 +102,7 @@ static int compare_outs(const void *left, const void *right, void *data)
 static struct group *new_group(struct run *run)
 {
     struct cn_plan *plan = run->plan;
-    if (run->group_count == run->group_capacity) {
-        run->group_capacity = run->group_capacity ? run->group_capacity * 2 : 64;
-        run->groups = cn_realloc(run->groups, run->group_capacity * sizeof(*run->groups));
-    }
+    CN_GROW(run->groups, run->group_count, run->group_capacity);
     struct group *group = &run->groups[run->group_count++];
     group->keys = cn_arena_alloc(run->arena, (plan->query->group.count + 1) * sizeof(*group->keys));
     group->states =

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/crc32c.h"
 #include "base/diag.h"
 #include "base/disk.h"
@@ -467,16 +468,8 @@ static void flush(struct cn_points *points, uint32_t dataset_count)
 
 static void wait_for_work(struct cn_points *points)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += CN_POINTS_FLUSH_MS / 1000;
-    until.tv_nsec += CN_POINTS_FLUSH_MS % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
     if (!points->stopping && points->asked == points->flushed)
-        pthread_cond_timedwait(&points->wake, &points->lock, &until);
+        (void)cn_cond_wait_ms(&points->wake, &points->lock, CN_POINTS_FLUSH_MS);
 }
 
 static void *flusher_main(void *arg)
@@ -639,12 +632,8 @@ struct cn_points *cn_points_new(const struct cn_points_options *options)
         pthread_mutex_init(&points->lanes[i].lock, NULL);
     pthread_mutex_init(&points->lock, NULL);
     pthread_mutex_init(&points->query_lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&points->wake, &attributes);
+    cn_cond_init(&points->wake);
     pthread_cond_init(&points->done, NULL);
-    pthread_condattr_destroy(&attributes);
     return points;
 }
 

@@ -7,7 +7,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "object/node.h"
-#include "service/others.h"
+#include "service/node_calls.h"
 #include "service/queue/queue.h"
 #include "worker/background.h"
 #include "worker/script.h"
@@ -15,6 +15,7 @@
 /* How long to wait after a request that failed, and how often a batch is tried to be settled. */
 #define RETRY_MS 1000
 #define SETTLE_TRIES 20
+#define VERDICT_SIZE 5
 
 struct cn_consumers {
     struct cn_list list;      /* of struct consumer */
@@ -34,6 +35,7 @@ struct consumer {
     struct cn_list events; /* of struct batch: these */
     size_t turn;           /* with which of the other nodes to begin: N3 */
     bool receiving;        /* a request is at the queue */
+    bool pauses;           /* N5: until the timer fires */
     bool current;          /* the deployment has it */
 };
 
@@ -74,7 +76,7 @@ static bool is_here(const struct consumer *consumer)
 
 static size_t list_others(const struct consumer *consumer, struct cn_other others[CN_OTHERS_MAX])
 {
-    return cn_others_list(cn_node_data(consumer->background->node), others, CN_OTHERS_MAX);
+    return cn_node_calls_list(cn_node_data(consumer->background->node), others, CN_OTHERS_MAX);
 }
 
 static bool may_run_more(const struct consumer *consumer)
@@ -92,7 +94,7 @@ static void ask(struct consumer *consumer)
     if (consumer->receiving || !consumer->current || is_stopping(consumer) ||
         !may_run_more(consumer))
         return;
-    if (!is_here(consumer)) {
+    if (!is_here(consumer) || consumer->pauses) {
         ask_later(consumer->background->consumers);
         return;
     }
@@ -156,6 +158,7 @@ static void on_settled(struct cn_service_call *base)
     } else if (envelope->err.code) { /* the lease ends by itself, and the messages come again */
         cn_warn("queue %s: a batch could not be settled: %s", base->call.ns->name,
                 envelope->err.text);
+        batch->consumer->pauses = true;
     }
     cn_service_call_free(base);
     if (unknown)
@@ -168,7 +171,11 @@ static void on_retry(uv_timer_t *timer)
 {
     struct cn_consumers *all = timer->data;
     CN_LIST_FOREACH(&all->list, node)
-    ask(CN_CONTAINER_OF(node, struct consumer, link));
+    {
+        struct consumer *consumer = CN_CONTAINER_OF(node, struct consumer, link);
+        consumer->pauses = false;
+        ask(consumer);
+    }
     CN_LIST_FOREACH(&all->unsettled, node)
     {
         cn_list_remove(node);
@@ -176,22 +183,60 @@ static void on_retry(uv_timer_t *timer)
     }
 }
 
-/* The answer of the prelude: nothing (all acknowledged), or five bytes per message: 1 if it is
- * retried, and the delay in seconds as a signed 32-bit number, -1 for the consumer's own. */
-static void read_verdicts(struct batch *batch, const struct cn_background_answer *answer)
+/* Five bytes for each message: 0 (acknowledged) or 1 (again), and the delay in seconds as a signed
+ * 32-bit number, -1 for the consumer's own. False: N4. */
+static bool read_verdict(const uint8_t *bytes, struct cn_queue_verdict *verdict)
 {
-    bool failed = answer->err.code != 0;
-    batch->all = !failed && answer->result_size != 5 * batch->count;
-    for (size_t i = 0; i < batch->count && !batch->all; i++) {
-        struct cn_queue_verdict *verdict = &batch->verdicts[i];
-        verdict->retry = failed;
-        verdict->delay_s = -1;
-        if (failed)
-            continue;
-        int32_t delay;
-        memcpy(&delay, answer->result + 5 * i + 1, sizeof(delay));
-        verdict->retry = answer->result[5 * i] != 0;
-        verdict->delay_s = delay;
+    int32_t delay;
+    memcpy(&delay, bytes + 1, sizeof(delay));
+    if (bytes[0] > 1 || delay < -1 || delay > CN_QUEUE_DELAY_MAX_S)
+        return false;
+    verdict->retry = bytes[0] == 1;
+    verdict->delay_s = delay;
+    return true;
+}
+
+/* What releases before this one answer if all are acknowledged: nothing. */
+static bool is_older_assent(const struct batch *batch, const struct cn_background_answer *answer)
+{
+    return batch->disk && answer->result_size == 0;
+}
+
+/* False: N4. */
+static bool read_verdicts(struct batch *batch, const struct cn_background_answer *answer)
+{
+    batch->all = true;
+    if (is_older_assent(batch, answer))
+        return true;
+    bool known = answer->result_size == VERDICT_SIZE * batch->count;
+    for (size_t i = 0; i < batch->count && known; i++) {
+        known = read_verdict(answer->result + VERDICT_SIZE * i, &batch->verdicts[i]);
+        batch->all = batch->all && !batch->verdicts[i].retry;
+    }
+    return known;
+}
+
+static void retry_all(struct batch *batch)
+{
+    batch->all = false;
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->verdicts[i].retry = true;
+        batch->verdicts[i].delay_s = -1;
+    }
+}
+
+/* How the script's handler ended. */
+static void judge(struct batch *batch, const struct cn_background_answer *answer)
+{
+    const char *script = batch->consumer->script;
+    if (answer->err.code) {
+        cn_error("queue consumer %s: %s", script, answer->err.text);
+        retry_all(batch);
+    } else if (!read_verdicts(batch, answer)) {
+        cn_error("queue consumer %s: its answer of %zu bytes for %zu messages is not understood; "
+                 "they are delivered again",
+                 script, answer->result_size, batch->count);
+        retry_all(batch);
     }
 }
 
@@ -202,10 +247,8 @@ static void on_done(void *data, const struct cn_background_answer *answer)
     /* An event that the end of the server or of its instance cut off was not the script's fault. */
     batch->release = answer->err.code && !(answer->faults & CN_FAULT_REMOTE);
     if (!batch->release)
-        read_verdicts(batch, answer);
-    if (answer->err.code && !batch->release)
-        cn_error("queue consumer %s: %s", consumer->script, answer->err.text);
-    else if (batch->release && batch->disk && !is_stopping(consumer))
+        judge(batch, answer);
+    else if (batch->disk && !is_stopping(consumer))
         cn_info("queue %s: a batch at another node is delivered again: %s", batch->ns->name,
                 answer->err.text);
     cn_list_remove(&batch->link);
@@ -281,6 +324,12 @@ static unsigned running_at(const struct consumer *consumer, uint64_t disk)
     return count;
 }
 
+static struct cn_place place_of(const struct batch *batch)
+{
+    const struct cn_object_lane *objects = batch->consumer->background->objects;
+    return batch->disk ? cn_node_place_of(objects->desk, batch->disk, 0, 0) : (struct cn_place){0};
+}
+
 /* N3: the node's disk; 0: this one. */
 static uint64_t choose(struct consumer *consumer)
 {
@@ -309,7 +358,7 @@ static void dispatch_batch(struct consumer *consumer, const struct cn_queue_call
                                         .handler = "queue",
                                         .done = on_done,
                                         .data = batch,
-                                        .disk = batch->disk};
+                                        .at = place_of(batch)};
     pack(call, call->base.call.ns->name + strlen("$queue/"), &event);
     cn_list_push_back(&consumer->events, &batch->link);
     consumer->running++;

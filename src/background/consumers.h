@@ -25,6 +25,10 @@
  *     The messages of a batch whose node is lost are delivered again at once, with the attempts
  *     that they had (worker/background.h, B2). One that a node does not take (it is drained, or of
  *     an older release) costs the way there and back, and runs here, counted as that node's.
+ * N4  A message is acknowledged by a verdict that says so and by nothing else. An answer that is
+ *     not understood (its length, a verdict, a delay) is a failure: all its messages come again.
+ * N5  A batch that could not be settled (the disk is full) comes again at once from a queue that
+ *     was reset by that. So the lane takes no other one of this queue until its timer has fired.
  *
  * Threads: the lane's. */
 #ifndef CN_BACKGROUND_CONSUMERS_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/cond.h - conditions that are waited for with a time, by a clock that nobody sets.
+/* base/cond.h - condition variables with timeouts, on CLOCK_MONOTONIC.
+ *
+ * W1  Every wait with a time is one of these: a step of the wall clock lengthens and shortens none
+ *     (tools/lint refuses pthread_cond_timedwait() elsewhere).
  *
  * Threads:   any.
  * Ownership: the caller's memory; ended by pthread_cond_destroy(). */
@@ -10,8 +13,11 @@
 #include <stdint.h>
 
 void cn_cond_init(pthread_cond_t *cond);
-/* With the lock held, which is given back meanwhile. False: the time is over. True: look whether it
- * is as wanted. */
+/* The time of that clock. */
+int64_t cn_cond_now_ms(void);
+/* With the lock held, which is released while it waits. False: the time is over, at once
+ * if it is 0 or negative. True: it was signalled, or woke without a reason; the caller looks at
+ * what it waits for. */
 bool cn_cond_wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t ms);
 
 #endif

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/block.h"
 #include "base/mem.h"
 
 struct system_disk {
@@ -106,6 +108,7 @@ static int64_t system_write(struct cn_disk_file *file, const struct iovec *parts
 
 static int system_sync_data(struct cn_disk_file *file)
 {
+    cn_may_block_here();
     return RETRY(fdatasync(file_fd(file))) < 0 ? -errno : 0;
 }
 
@@ -160,6 +163,7 @@ static int open_dir(struct cn_disk *disk, const char *path)
 
 static int system_sync_dir(struct cn_disk *disk, const char *path)
 {
+    cn_may_block_here();
     int fd = open_dir(disk, path);
     if (fd < 0)
         return fd;
@@ -170,6 +174,7 @@ static int system_sync_dir(struct cn_disk *disk, const char *path)
 
 static int system_sync_all(struct cn_disk *disk)
 {
+    cn_may_block_here();
     return RETRY(syncfs(root_fd(disk))) < 0 ? -errno : 0;
 }
 
@@ -211,6 +216,12 @@ static int system_lock(struct cn_disk_file *file)
     return RETRY(flock(file_fd(file), LOCK_EX | LOCK_NB)) < 0 ? -errno : 0;
 }
 
+static uint64_t system_space(struct cn_disk *disk)
+{
+    struct statvfs st;
+    return fstatvfs(root_fd(disk), &st) < 0 ? UINT64_MAX : (uint64_t)st.f_bavail * st.f_frsize;
+}
+
 static const struct cn_disk_ops system_ops = {
     .open = system_open,
     .close = system_close,
@@ -228,6 +239,7 @@ static const struct cn_disk_ops system_ops = {
     .sync_all = system_sync_all,
     .list = system_list,
     .lock = system_lock,
+    .space = system_space,
 };
 
 struct cn_disk *cn_disk_system_new(const char *root)
@@ -248,6 +260,44 @@ void cn_disk_system_free(struct cn_disk *disk)
     CN_ASSERT(disk->ops == &system_ops);
     (void)close(root_fd(disk));
     cn_free(disk);
+}
+
+/* Goes up from `fd`, which it closes, until there is no folder above. */
+static bool is_below(int fd, const struct stat *root)
+{
+    struct stat here, last = {0};
+    bool found = false;
+    while (fd >= 0 && !found && fstat(fd, &here) == 0 &&
+           (here.st_ino != last.st_ino || here.st_dev != last.st_dev)) {
+        found = here.st_ino == root->st_ino && here.st_dev == root->st_dev;
+        int above = openat(fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        (void)close(fd); /* nothing was written by it */
+        fd = above;
+        last = here;
+    }
+    if (fd >= 0)
+        (void)close(fd); /* as above */
+    return found;
+}
+
+bool cn_disk_is_inside(const char *path, const char *root)
+{
+    struct stat outer;
+    if (stat(root, &outer) < 0)
+        return false;
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        char *copy = cn_strdup(path);
+        size_t size = strlen(copy);
+        while (size > 1 && copy[size - 1] == '/')
+            copy[--size] = 0;
+        char *slash = strrchr(copy, '/');
+        if (slash)
+            slash[slash == copy] = 0;
+        fd = open(slash ? copy : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        cn_free(copy);
+    }
+    return is_below(fd, &outer);
 }
 
 int cn_disk_writev_all(struct cn_disk_file *file, struct iovec *parts, int part_count,
@@ -356,9 +406,7 @@ free_tmp:
 static void add_entry(void *data, const char *name, bool is_dir)
 {
     struct cn_disk_entries *entries = data;
-    if ((entries->count & (entries->count - 1)) == 0) /* full at each power of two */
-        entries->items = cn_realloc(entries->items, (entries->count ? entries->count * 2 : 1) *
-                                                        sizeof(entries->items[0]));
+    CN_GROW_COUNTED(entries->items, entries->count);
     entries->items[entries->count++] = (struct cn_disk_entry){cn_strdup(name), is_dir};
 }
 

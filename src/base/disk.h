@@ -66,15 +66,26 @@ struct cn_disk_ops {
                 void (*each)(void *data, const char *name, bool is_dir), void *data);
     /* Takes an exclusive lock on the file for this process; -EAGAIN if another has it. */
     int (*lock)(struct cn_disk_file *file);
+    /* Bytes that are free. May be NULL. Does not wait. */
+    uint64_t (*space)(struct cn_disk *disk);
 };
 
 struct cn_disk {
     const struct cn_disk_ops *ops;
 };
 
+/* Bytes that are free; UINT64_MAX if it cannot be told. */
+static inline uint64_t cn_disk_space(struct cn_disk *disk)
+{
+    return disk->ops->space ? disk->ops->space(disk) : UINT64_MAX;
+}
+
 /* The real disk below `root`, which must exist; NULL with errno set otherwise. */
 struct cn_disk *cn_disk_system_new(const char *root);
 void cn_disk_system_free(struct cn_disk *disk);
+/* Whether the folder `path`, or if it is not there the one that it would be made in, is the folder
+ * `root` or below it, whatever links lead there. A path that leads nowhere is not. */
+bool cn_disk_is_inside(const char *path, const char *root);
 
 static inline int cn_disk_open(struct cn_disk *disk, const char *path, int flags,
                                struct cn_disk_file **file)

@@ -97,6 +97,8 @@ const char *cn_err_name(int code)
         return "TLS failed";
     case CN_EDENIED:
         return "denied";
+    case CN_EOLDER:
+        return "the other side has gone back";
     default:
         return code < 0 && code > -10000 ? strerror(-code) : "unknown error";
     }

@@ -31,6 +31,7 @@ enum cn_err_code {
     CN_EUNSUPPORTED = -10017, /* known, but not built */
     CN_ETLS = -10018,         /* a handshake failed or a certificate is not believed */
     CN_EDENIED = -10019,      /* forbidden by configuration */
+    CN_EOLDER = -10020,       /* the other side knows less than it has told before */
 };
 
 #define CN_ERR_TEXT_MAX 512

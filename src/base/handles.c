@@ -18,10 +18,7 @@ static uint32_t slot_take(struct cn_handles *handles)
         handles->free = handles->slots[index].next_free;
         return index;
     }
-    if (handles->count == handles->capacity) {
-        handles->capacity = handles->capacity ? handles->capacity * 2 : 64;
-        handles->slots = cn_realloc(handles->slots, handles->capacity * sizeof(*handles->slots));
-    }
+    CN_GROW(handles->slots, handles->count, handles->capacity);
     handles->slots[handles->count].generation = GENERATION_FIRST - 1;
     return handles->count++;
 }

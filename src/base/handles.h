@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/handles.h - numbers that stand for pointers, for those who must not hold a pointer.
+/* base/handles.h - handles: numbers for pointers, given to code that must not hold a pointer.
  *
  * JavaScript names what C owns (events, objects, calls, cursors, sockets, fetches) by a
  * number of 53 bits, which a double holds exactly. A number is the index of a slot and the

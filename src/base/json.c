@@ -17,6 +17,7 @@
 /* Members of an object of which each new name is compared with all others; those of a larger one
  * are sorted at its end. */
 #define COMPARED_MAX 32
+#define VALUE_COST 64 /* ends of name and text, and what rounds them up */
 
 struct block {
     struct block *next;
@@ -311,6 +312,22 @@ static struct cn_json *read_value(struct scan *scan)
 struct cn_json *cn_json_parse(const char *text, size_t size, struct cn_err *err)
 {
     return cn_json_parse_some(text, size, SIZE_MAX, err);
+}
+
+size_t cn_json_cost(const char *text, size_t size, size_t values_max)
+{
+    size_t values = 1;
+    bool in_string = false;
+    for (size_t i = 0; i < size && values < values_max; i++) {
+        char c = text[i];
+        if (c == '\\' && in_string)
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string)
+            values += c == ',' || c == '[' || c == '{';
+    }
+    return values * (sizeof(struct cn_json) + VALUE_COST) + size + BLOCK_SIZE;
 }
 
 struct cn_json *cn_json_parse_some(const char *text, size_t size, size_t values_max,

@@ -48,6 +48,8 @@ struct cn_json *cn_json_parse(const char *text, size_t size, struct cn_err *err)
 /* The same, refused if it has more than so many values: one of two bytes becomes a hundred. */
 struct cn_json *cn_json_parse_some(const char *text, size_t size, size_t values_max,
                                    struct cn_err *err);
+/* What the tree of a text takes at the most, for who accounts for it before there is one. */
+size_t cn_json_cost(const char *text, size_t size, size_t values_max);
 #define CN_JSON_ASKED_MAX (1u << 20)     /* values of what comes over a socket */
 void cn_json_free(struct cn_json *root); /* NULL is fine */
 

@@ -3,22 +3,27 @@
 
 _Thread_local char cn_thread_mark;
 
+static void set_owner(uv_loop_t *loop, const void *owner)
+{
+    __atomic_store_n(&loop->data, (void *)owner, __ATOMIC_RELAXED);
+}
+
 int cn_loop_init(uv_loop_t *loop)
 {
     int rc = uv_loop_init(loop);
     if (rc == 0)
-        loop->data = (void *)cn_thread_self();
+        set_owner(loop, cn_thread_self());
     return rc;
 }
 
 void cn_loop_give(uv_loop_t *loop)
 {
     cn_loop_assert_owner(loop);
-    loop->data = NULL;
+    set_owner(loop, NULL);
 }
 
 void cn_loop_take(uv_loop_t *loop)
 {
-    CN_ASSERT(!loop->data); /* W1 */
-    loop->data = (void *)cn_thread_self();
+    CN_ASSERT(!cn_loop_owner(loop)); /* W1 */
+    set_owner(loop, cn_thread_self());
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
 
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -121,6 +122,13 @@ void cn_free_large(void *ptr)
             return;
     }
     free(ptr);
+}
+
+void cn_mem_keep(size_t bytes)
+{
+    int most = bytes < INT_MAX ? (int)bytes : INT_MAX;
+    (void)mallopt(M_TRIM_THRESHOLD, most);
+    (void)mallopt(M_MMAP_THRESHOLD, most); /* what is larger goes back when it is freed */
 }
 
 void cn_free_kept(void)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* base/overlay.h - a disk whose changes stay in memory.
  *
- * Reads come from another disk until something is written over them; nothing is
- * ever written to that disk. So whatever can work on a disk can be tried on
- * one that must not change: recovery, above all, for a look at a data
- * directory. Locks are taken on the disk below.
+ * Reads come from the disk below until something was written over them; nothing is ever written to
+ * that disk. So code that works on a disk, recovery above all, can run on a data directory that
+ * must not change. Locks are taken on the disk below.
  *
  * Memory: what is written, in blocks of 4 KiB.
  *

@@ -8,7 +8,16 @@
  *     differs between versions, and a list of them would break servers at upgrades.
  * B2  clone() makes threads only. clone3() keeps its flags in memory, where a filter cannot look;
  *     it does not exist as far as we are concerned, and libc goes back to clone().
- * B3  io_uring could do what the filter refuses, so it does not exist either. */
+ * B3  io_uring could do what the filter refuses, so it does not exist either.
+ * B4  Landlock does not look at mode, owner, times and attributes of files, so no call that changes
+ *     them is allowed, of no file: serving changes none.
+ * B5  Landlock does not look at UNIX sockets that have a path, and what listens there (a container
+ *     engine, a message bus) starts programs for whoever connects. So no such socket can be made;
+ *     those that serving needs are made before. libc tries to reach its daemons by them and does
+ *     without: that is not reported. Pairs are connected from the start, and no datagrams, which
+ *     could be sent elsewhere.
+ * B6  A signal, a limit or advice is for this process only, also where Landlock is too old to see
+ *     to it. */
 #include "base/sandbox.h"
 
 #include <dirent.h>
@@ -16,6 +25,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdint.h>
@@ -73,8 +83,9 @@ enum {
     MAKE_BLOCK = 1 << 11,
     MAKE_SYM = 1 << 12,
     REFER = 1 << 13,
-    TRUNCATE = 1 << 14,  /* since version 3 */
-    IOCTL_DEV = 1 << 15, /* since version 5 */
+    TRUNCATE = 1 << 14,                  /* since version 3 */
+    IOCTL_DEV = 1 << 15,                 /* since version 5 */
+    SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0, /* since version 6 */
     SCOPE_SIGNAL = 1 << 1,
 };
 #define OF_VERSION_2 ((1 << 14) - 1)
@@ -158,7 +169,8 @@ static int confine_files(const struct cn_sandbox_path *paths, size_t count, stru
 {
     int version = landlock_version();
     struct ruleset attributes = {.files = handled(version),
-                                 .scopes = version >= 6 ? SCOPE_SIGNAL : 0};
+                                 .scopes =
+                                     version >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0};
     size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
     int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
     if (ruleset < 0)
@@ -185,46 +197,146 @@ struct refused {
         SYS_##name, #name \
     }
 
+/* Calls that the headers of Debian 12 do not know. */
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef SYS_setxattrat
+#define SYS_setxattrat 463
+#define SYS_removexattrat 466
+#endif
+#ifndef SYS_file_setattr
+#define SYS_file_setattr 469
+#endif
+
 static const struct refused refused[] = {
     /* other programs and processes */
-    CALL(execve), CALL(execveat),
+    CALL(execve),
+    CALL(execveat),
 #ifdef SYS_fork
-    CALL(fork), CALL(vfork),
+    CALL(fork),
+    CALL(vfork),
 #endif
     CALL(clone), /* but for threads: B2 */
-    CALL(ptrace), CALL(process_vm_readv), CALL(process_vm_writev), CALL(pidfd_getfd), CALL(kcmp),
+    CALL(ptrace),
+    CALL(process_vm_readv),
+    CALL(process_vm_writev),
+    CALL(pidfd_getfd),
+    CALL(kcmp),
+    CALL(pidfd_send_signal),
+    CALL(tkill),
+    CALL(process_madvise),
+    CALL(process_mrelease),
+    CALL(move_pages),
+    CALL(migrate_pages),
+    CALL(msgget),
+    CALL(semget),
+    CALL(shmget),
+    CALL(mq_open),
+    /* what files are said to be: B4 */
+    CALL(fchmod),
+    CALL(fchmodat),
+    CALL(fchmodat2),
+    CALL(fchown),
+    CALL(fchownat),
+    CALL(utimensat),
+    CALL(setxattr),
+    CALL(lsetxattr),
+    CALL(fsetxattr),
+    CALL(setxattrat),
+    CALL(removexattr),
+    CALL(lremovexattr),
+    CALL(fremovexattr),
+    CALL(removexattrat),
+    CALL(file_setattr),
+#ifdef SYS_chmod
+    CALL(chmod),
+    CALL(chown),
+    CALL(lchown),
+    CALL(utime),
+    CALL(utimes),
+    CALL(futimesat),
+#endif
     /* what the file system looks like */
-    CALL(mount), CALL(umount2), CALL(pivot_root), CALL(chroot), CALL(setns), CALL(unshare),
-    CALL(open_tree), CALL(move_mount), CALL(fsopen), CALL(fsconfig), CALL(fsmount), CALL(fspick),
-    CALL(mount_setattr), CALL(open_by_handle_at), CALL(fanotify_init), CALL(quotactl), CALL(swapon),
-    CALL(swapoff), CALL(acct),
+    CALL(mount),
+    CALL(umount2),
+    CALL(pivot_root),
+    CALL(chroot),
+    CALL(setns),
+    CALL(unshare),
+    CALL(open_tree),
+    CALL(move_mount),
+    CALL(fsopen),
+    CALL(fsconfig),
+    CALL(fsmount),
+    CALL(fspick),
+    CALL(mount_setattr),
+    CALL(open_by_handle_at),
+    CALL(fanotify_init),
+    CALL(quotactl),
+    CALL(swapon),
+    CALL(swapoff),
+    CALL(acct),
     /* the kernel */
-    CALL(init_module), CALL(finit_module), CALL(delete_module), CALL(kexec_load),
+    CALL(init_module),
+    CALL(finit_module),
+    CALL(delete_module),
+    CALL(kexec_load),
 #ifdef SYS_kexec_file_load
     CALL(kexec_file_load),
 #endif
-    CALL(bpf), CALL(perf_event_open), CALL(userfaultfd), CALL(keyctl), CALL(add_key),
-    CALL(request_key), CALL(syslog), CALL(reboot), CALL(personality),
+    CALL(bpf),
+    CALL(perf_event_open),
+    CALL(userfaultfd),
+    CALL(keyctl),
+    CALL(add_key),
+    CALL(request_key),
+    CALL(syslog),
+    CALL(reboot),
+    CALL(personality),
 #ifdef SYS_iopl
-    CALL(iopl), CALL(ioperm), CALL(modify_ldt),
+    CALL(iopl),
+    CALL(ioperm),
+    CALL(modify_ldt),
 #endif
     /* the machine */
-    CALL(settimeofday), CALL(clock_settime), CALL(clock_adjtime), CALL(adjtimex), CALL(sethostname),
-    CALL(setdomainname), CALL(vhangup),
+    CALL(settimeofday),
+    CALL(clock_settime),
+    CALL(clock_adjtime),
+    CALL(adjtimex),
+    CALL(sethostname),
+    CALL(setdomainname),
+    CALL(vhangup),
     /* who we are */
-    CALL(setuid), CALL(setgid), CALL(setreuid), CALL(setregid), CALL(setresuid), CALL(setresgid),
-    CALL(setfsuid), CALL(setfsgid), CALL(setgroups), CALL(capset),
+    CALL(setuid),
+    CALL(setgid),
+    CALL(setreuid),
+    CALL(setregid),
+    CALL(setresuid),
+    CALL(setresgid),
+    CALL(setfsuid),
+    CALL(setfsgid),
+    CALL(setgroups),
+    CALL(capset),
     /* in part */
-    CALL(socket),     /* families that nothing here uses */
-    CALL(socketpair), /* the same */
-    CALL(ioctl),      /* typing for the user of a terminal */
+    CALL(socket),     /* families that nothing here uses; B5 */
+    CALL(socketpair), /* B5 */
+    CALL(ioctl),      /* typing for the user of a terminal, attributes of files */
+    CALL(kill),
+    CALL(tgkill),
+    CALL(rt_sigqueueinfo),
+    CALL(rt_tgsigqueueinfo),
+    CALL(prlimit64),
 };
 
-static const int socket_families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+static const int socket_families[] = {AF_INET, AF_INET6, AF_NETLINK};
+static const unsigned refused_ioctls[] = {TIOCSTI, 0x541C /* TIOCLINUX */, FS_IOC_SETFLAGS,
+                                          FS_IOC_FSSETXATTR};
 
 #define TO_PARENT (SECCOMP_RET_USER_NOTIF)
 #define NOT_THERE (SECCOMP_RET_ERRNO | ENOSYS)
-#define PROGRAM_MAX 256
+#define NOT_FOR_US (SECCOMP_RET_ERRNO | EACCES)
+#define PROGRAM_MAX 512
 
 struct program {
     struct sock_filter items[PROGRAM_MAX];
@@ -261,39 +373,81 @@ static size_t argument(unsigned index)
     return offsetof(struct seccomp_data, args) + 8 * index;
 }
 
-static void emit_refused(struct program *program, int number)
+/* Allows the call if the value loaded last is this one. */
+static void allow_if(struct program *program, unsigned value)
+{
+    test(program, BPF_JEQ, value, 1);
+    finish(program, SECCOMP_RET_ALLOW);
+}
+
+static void emit_socket(struct program *program)
+{
+    load(program, argument(0));
+    for (size_t i = 0; i < CN_ARRAY_COUNT(socket_families); i++)
+        allow_if(program, (unsigned)socket_families[i]);
+    test(program, BPF_JEQ, AF_UNIX, 1);
+    finish(program, NOT_FOR_US);
+}
+
+static void emit_socketpair(struct program *program)
+{
+    load(program, argument(1));
+    emit(program, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf)); /* its type */
+    allow_if(program, SOCK_STREAM); /* there are no pairs but of UNIX */
+    allow_if(program, SOCK_SEQPACKET);
+}
+
+static void emit_ioctl(struct program *program)
+{
+    load(program, argument(1));
+    for (size_t i = 0; i < CN_ARRAY_COUNT(refused_ioctls); i++) {
+        test(program, BPF_JEQ, refused_ioctls[i], 1);
+        finish(program, TO_PARENT);
+    }
+    finish(program, SECCOMP_RET_ALLOW);
+}
+
+/* Behind the test for the number: what may be after all. What is not, goes on to be refused. */
+static void emit_exceptions(struct program *program, int number)
 {
     switch (number) {
     case SYS_clone:
-        test(program, BPF_JEQ, SYS_clone, 4);
         load(program, argument(0));
         test(program, BPF_JSET, CLONE_THREAD, 1);
         finish(program, SECCOMP_RET_ALLOW);
-        finish(program, TO_PARENT);
-        return;
+        break;
     case SYS_socket:
+        emit_socket(program);
+        break;
     case SYS_socketpair:
-        test(program, BPF_JEQ, (unsigned)number, 2 + 2 * CN_ARRAY_COUNT(socket_families));
-        load(program, argument(0));
-        for (size_t i = 0; i < CN_ARRAY_COUNT(socket_families); i++) {
-            test(program, BPF_JEQ, (unsigned)socket_families[i], 1);
-            finish(program, SECCOMP_RET_ALLOW);
-        }
-        finish(program, TO_PARENT);
-        return;
+        emit_socketpair(program);
+        break;
     case SYS_ioctl:
-        test(program, BPF_JEQ, SYS_ioctl, 6);
-        load(program, argument(1));
-        test(program, BPF_JEQ, TIOCSTI, 1);
-        finish(program, TO_PARENT);
-        test(program, BPF_JEQ, 0x541C /* TIOCLINUX */, 1);
-        finish(program, TO_PARENT);
-        finish(program, SECCOMP_RET_ALLOW);
-        return;
+        emit_ioctl(program);
+        break;
+    case SYS_kill:
+    case SYS_tgkill:
+    case SYS_rt_sigqueueinfo:
+    case SYS_rt_tgsigqueueinfo:
+    case SYS_prlimit64:
+        load(program, argument(0));
+        allow_if(program, (unsigned)getpid()); /* B6 */
+        if (number == SYS_prlimit64)
+            allow_if(program, 0);
+        break;
     default:
-        test(program, BPF_JEQ, (unsigned)number, 1);
-        finish(program, TO_PARENT);
+        break;
     }
+}
+
+static void emit_refused(struct program *program, int number)
+{
+    struct program inner = {.count = 0};
+    emit_exceptions(&inner, number);
+    finish(&inner, TO_PARENT);
+    test(program, BPF_JEQ, (unsigned)number, (uint8_t)inner.count);
+    for (unsigned short i = 0; i < inner.count; i++)
+        emit(program, inner.items[i]);
 }
 
 static void emit_missing(struct program *program, unsigned number)

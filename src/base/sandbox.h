@@ -5,7 +5,9 @@
  * read (shared libraries, certificates, the resolver's files, parts of /proc), and no others; no
  * file can be executed, and no process outside gets a signal (kernels since 6.12).
  * seccomp: the system calls that serving does not need fail with EPERM: starting programs and
- * processes, tracing, mounting, loading modules, changing identity, the clock, odd socket families.
+ * processes, tracing, signals to others, mounting, mode, owner and attributes of files, loading
+ * modules, changing identity, the clock, UNIX sockets, odd socket families. A UNIX socket that is
+ * needed later is made before.
  *
  * It holds against scripts that break out of the JavaScript engine, or requests that break a
  * parser: they keep what the server itself can do with its data, its sockets and the network

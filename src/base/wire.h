@@ -16,12 +16,12 @@
  *
  *     bit 0   0: a varint follows (signed ones folded: 0, -1, 1, -2, ...); 1: a size and so many
  *             bytes
- *     bit 1   who does not know the number must not go on as if it were not there
+ *     bit 1   critical: a reader that does not know the number rejects the message
  *
  * W1  A field that is zero, NULL or false is not written, and one that is not there is that when it
  *     is read: a new field of a later release has a meaning when it is missing.
- * W2  Who reads skips numbers that it does not know, unless bit 1 says otherwise (CN_EVERSION). So
- *     two releases speak to each other. A number is never given another type or another meaning.
+ * W2  A reader skips numbers that it does not know, unless they are critical (CN_EVERSION). So two
+ *     releases understand each other. A number never gets another type or another meaning.
  * W3  Bytes of a peer are input like any other: every size is checked before it is believed, lists
  *     and numbers have a bound in the table, a number comes once. What breaks that is CN_EPROTOCOL.
  * W4  Reading first clears every field of the table (and frees what they had), and leaves a struct

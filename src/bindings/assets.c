@@ -114,6 +114,7 @@ static void run_read(struct cn_js_work *work)
     struct read_work *read = (struct read_work *)work;
     bool same;
     uint64_t begin, size;
+    read->bytes = cn_alloc(read->size);
     int fd = cn_asset_open(read->assets, read->asset, &same, &begin, &size);
     read->result = -1;
     if (fd < 0)
@@ -160,8 +161,7 @@ static JSValueRef native_asset_read(CN_JS_NATIVE_ARGS)
     read->assets = cn_assets_ref(assets);
     read->asset = asset;
     read->offset = (uint64_t)offset;
-    read->size = (size_t)size;
-    read->bytes = cn_alloc(read->size);
+    read->size = read->work.made = (size_t)size;
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     return cn_js_work_start(runtime->context, runtime->loop, &read->work);
 }

@@ -20,7 +20,7 @@ export const enum Clock { TIME = 0, OBJECT = 1, TRACE = 2, REQUEST_HIGH = 3, REQ
 /** How an object is called. C: CN_CALL_ in object/call.h */
 export const enum CallKind { FETCH = 0, RPC = 1, ALARM = 2, OTHER = 3 }
 /** Why a call failed, a bit each. C: CN_FAULT_ in object/call.h */
-export const enum Fault { REMOTE = 1, RETRYABLE = 2, OVERLOADED = 4, RESET = 8 }
+export const enum Fault { REMOTE = 1, RETRYABLE = 2, OVERLOADED = 4, RESET = 8, AWAY = 16 }
 /** How a call has ended: with what it returned, with an error, or unheard, because its caller is gone. C: CN_OUTCOME_ in bindings/call.h */
 export const enum Outcome { RETURNED = 0, FAILED = 1, DROPPED = 2 }
 /** What localCall() says: it is sent; the object is not here, and is called by bytes; the number of the target stands for nothing any more; no call may be made from here, as objectCall() says; an argument is not plain. C: LOCAL_ for localcall.c */
@@ -150,7 +150,7 @@ export interface Native {
   respondWrite(h: number, bytes: Uint8Array, later: (_?: undefined, failure?: string) => void): -1 | 0 | 1;
   respondPipe(h: number, done: (failure?: string) => void): boolean;
   respondEnd(h: number): void;
-  eventFail(h: number, reason: string, overloaded: boolean): void;
+  eventFail(h: number, reason: string, overloaded: boolean, told: string): void;
   eventDone(h: number): void;
   scriptStarted(failure: string | undefined): void;
 
@@ -164,6 +164,7 @@ export interface Native {
 
   // node.c: evaluates a part of the prelude (parts.js); evaluates the bundle of prelude/node/
   proxyDetails(object: object): [object, object] | undefined;
+  promiseState(value: object): [state: number, result: unknown] | undefined;
   nodeBundle(): (native: Native, internals: object) => { load(name: string): object };
   preludePart(name: string, offset: number, length: number): (native: Native, options: object, core: (name: string) => object) => object;
 
@@ -232,6 +233,8 @@ export interface Native {
   objectUnlock(o: number): void;
   objectWait(o: number): void;
   objectUnwait(o: number): void;
+  objectStream(o: number): number;
+  objectStreamEnd(o: number, turn: number): void;
 
   // restore.c
   bookmarkNow(o: number, callback: ServiceAnswer): void;
@@ -261,6 +264,7 @@ export interface Native {
   transactionBegin(o: number): void;
   transactionEnd(o: number): void;
   deleteAll(o: number, alarmToo: boolean): void;
+  storageCommit(o: number): void;
   storageSync(o: number, all: boolean, callback: (failure?: string) => void): void;
   outputOpen(o: number): boolean;
   unconfirmedBegin(o: number): boolean;

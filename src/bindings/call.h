@@ -49,4 +49,7 @@ bool cn_call_too_deep(JSContextRef ctx, JSValueRef *exception);
 void cn_dispatch_from_js(JSContextRef ctx, struct cn_dispatch *dispatch, const uint8_t *bytes,
                          size_t size, JSValueRef callback);
 
+/* As scripts are told them. */
+double cn_call_faults(unsigned faults, const struct cn_err *err);
+
 #endif

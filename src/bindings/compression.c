@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "codec/codec.h"
 #include "border/compression.h"
+#include "js/engine/alloc.h"
 #include "js/handle.h"
 #include "js/native.h"
 #include "js/work.h"
@@ -31,6 +32,7 @@ struct handle {
     struct cn_js_handle base;
     atomic_int refs; /* the object's, and that of work under way */
     bool busy;       /* the lane's: work is under way */
+    struct cn_js_holding holding;
     struct cn_codec codec;
 };
 
@@ -39,6 +41,7 @@ static void handle_unref(struct handle *handle)
     if (atomic_fetch_sub(&handle->refs, 1) != 1)
         return;
     cn_codec_fini(&handle->codec);
+    cn_js_holding_end(&handle->holding);
     cn_free(handle);
 }
 
@@ -47,7 +50,8 @@ static void on_collected(void *data)
     handle_unref(data);
 }
 
-static const struct cn_js_handle_type codec_type = {.name = "codec", .free = on_collected};
+static const struct cn_js_handle_type codec_type = {
+    .name = "codec", .free = on_collected, .counts = true};
 
 static int int_arg(JSContextRef ctx, JSValueRef value, int fallback)
 {
@@ -71,11 +75,14 @@ static JSValueRef native_codec_open(CN_JS_NATIVE_ARGS)
         options.dictionary = dictionary;
     struct handle *handle = CN_NEW(struct handle);
     atomic_init(&handle->refs, 1);
+    cn_js_holding_begin(&handle->holding);
+    options.holding = &handle->holding.base;
     struct cn_err err;
     int rc = cn_codec_init(&handle->codec, (enum cn_codec_kind)kind, &options, &err);
     if (rc < 0) {
-        cn_free(handle);
-        return cn_js_throw(ctx, exception, rc == CN_EINVALID ? CN_JS_RANGE_ERROR : CN_JS_ERROR,
+        handle_unref(handle);
+        return cn_js_throw(ctx, exception,
+                           rc == CN_EINVALID || rc == CN_ENOMEM ? CN_JS_RANGE_ERROR : CN_JS_ERROR,
                            "%s", err.text);
     }
     return cn_js_handle_make(ctx, &handle->base, &codec_type, 256 * 1024);
@@ -200,6 +207,8 @@ static JSValueRef native_codec_run_async(CN_JS_NATIVE_ARGS)
     run->work.finish = on_finish;
     run->handle = args.handle;
     run->flush = args.flush;
+    run->work.given = args.size;
+    run->work.made = OUTPUT_MAX;
     cn_js_pin_set(&run->status, runtime->context, cn_js_arg(3));
     atomic_fetch_add(&args.handle->refs, 1);
     args.handle->busy = true;

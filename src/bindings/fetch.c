@@ -34,6 +34,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "border/fetch.h"
+#include "js/engine/alloc.h"
 #include "js/native.h"
 #include "net/client.h"
 #include "net/server.h"
@@ -60,7 +61,8 @@ struct fetch {
     struct cn_buf in; /* received, not yet read (F1) */
     size_t unsent;    /* written since the last on_want */
     uint64_t handle;
-    bool head_seen, started; /* started: the body may come (F2) */
+    struct cn_js_holding holding; /* F3: of the request, which is over first */
+    bool head_seen, started;      /* started: the body may come (F2) */
     bool paused;
     bool reading; /* JavaScript waits for DATA */
     bool telling; /* on_done is calling JavaScript, which may close the handle */
@@ -78,6 +80,7 @@ static void fetch_free_if_over(struct fetch *fetch)
     if (fetch->runtime || fetch->request || fetch->telling)
         return;
     cn_buf_fini(&fetch->in);
+    cn_js_holding_end(&fetch->holding);
     cn_free(fetch);
 }
 
@@ -371,8 +374,13 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     cn_js_append_latin1(ctx, cn_js_arg(2), &block); /* F5 */
     struct cn_client_header headers[HEADERS_MAX + 2];
     char parent[56], loop[LOOP_TEXT_SIZE];
-    struct cn_client_params params = {
-        .method = method, .url = url, .headers = headers, .accept_encoding = true, .decode = true};
+    struct cn_client_params params = {.method = method,
+                                      .url = url,
+                                      .headers = headers,
+                                      .accept_encoding = true,
+                                      .decode = true,
+                                      .holding = &fetch->holding.base};
+    cn_js_holding_begin(&fetch->holding);
     if (JSValueIsUndefined(ctx, body)) {
         params.body_kind = CN_CLIENT_BODY_STREAM;
         params.body_length = length >= 0 ? (uint64_t)length : CN_CLIENT_LENGTH_UNKNOWN;
@@ -404,6 +412,7 @@ static JSValueRef native_fetch_start(CN_JS_NATIVE_ARGS)
     cn_free(url);
     cn_buf_fini(&block);
     if (!fetch->request) {
+        cn_js_holding_end(&fetch->holding);
         cn_free(fetch);
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", err.text);
     }

@@ -752,10 +752,13 @@ static JSValueRef native_event_fail(CN_JS_NATIVE_ARGS)
     struct cn_buf reason = {0};
     cn_js_append_utf8(ctx, cn_js_arg(1), &reason);
     int status = JSValueToBoolean(ctx, cn_js_arg(2)) ? 503 : 500;
+    struct cn_buf told = {0};
+    cn_js_append_utf8(ctx, cn_js_arg(3), &told);
     if (event->http)
-        cn_event_fail(event, status, cn_buf_text(&reason), reason.size);
+        cn_event_fail_told(event, status, cn_buf_text(&reason), reason.size, cn_buf_text(&told));
     else
         cn_dispatch_fail(event, CN_FAULT_REMOTE, CN_EJS, cn_buf_text(&reason), NULL, 0);
+    cn_buf_fini(&told);
     cn_buf_fini(&reason);
     return JSValueMakeUndefined(ctx);
 }

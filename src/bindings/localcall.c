@@ -45,7 +45,7 @@ enum home { HOME_ELSEWHERE, HOME_HERE, HOME_COMPILED, HOME_FAR /* S4 */ };
 /* S4 */
 static bool is_far(struct cn_lane *lane, const struct cn_object_key *key)
 {
-    return lane->object_lane.remote && !cn_object_lane_serves(&lane->object_lane, key);
+    return lane->desk.carrier && !cn_object_lane_serves(&lane->object_lane, key);
 }
 
 /* Whether the object's home is the instance that runs, on this lane. */
@@ -119,7 +119,8 @@ static void tell(struct cn_jscall *jscall, enum cn_outcome outcome)
         argc = 3;
     }
     if (outcome == CN_OUTCOME_FAILED) {
-        argv[argc++] = JSValueMakeNumber(ctx, message->call.envelope.faults);
+        argv[argc++] = JSValueMakeNumber(
+            ctx, cn_call_faults(message->call.envelope.faults, &message->call.envelope.err));
         argv[argc++] = cn_js_text_z(ctx, message->call.envelope.err.text);
     }
     cn_js_invoke(ctx, jscall->callback.value, argc, argv, NULL); /* it reports itself */

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "border/node.h"
+#include "js/engine/promises.h"
 #include "js/native.h"
 #include "worker/runtime.h"
 
@@ -61,5 +62,16 @@ static JSValueRef native_proxy_details(CN_JS_NATIVE_ARGS)
     if (!target)
         return JSValueMakeUndefined(ctx);
     JSValueRef details[] = {target, JSObjectMake(ctx, NULL, NULL)};
+    return JSObjectMakeArray(ctx, 2, details, exception);
+}
+
+/* promiseState(value) -> [0 pending, 1 fulfilled or 2 rejected, its result], or undefined: no promise, or nobody can tell */
+static JSValueRef native_promise_state(CN_JS_NATIVE_ARGS)
+{
+    JSValueRef result = JSValueMakeUndefined(ctx);
+    enum cn_js_promise state = cn_js_engine_promise(ctx, cn_js_arg(0), &result);
+    if (state == CN_JS_PROMISE_UNKNOWN)
+        return JSValueMakeUndefined(ctx);
+    JSValueRef details[] = {JSValueMakeNumber(ctx, state), result};
     return JSObjectMakeArray(ctx, 2, details, exception);
 }

@@ -283,6 +283,8 @@ static JSValueRef native_node_derive(CN_JS_NATIVE_ARGS)
                                              .block_size = (uint64_t)numbers[2],
                                              .parallelization = (uint64_t)numbers[3],
                                              .memory_max = (uint64_t)numbers[4]};
+    d->work.given = password.size + salt.size;
+    d->work.made = d->asked.size;
     d->work.slow = hash && d->asked.cost > CN_CRYPTO_PBKDF2_FAST_ROUNDS;
     if (JSValueToBoolean(ctx, cn_js_arg(0)))
         return cn_js_work_start(cn_js_context_of(ctx), cn_runtime_of(ctx)->loop, &d->work);

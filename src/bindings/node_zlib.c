@@ -17,11 +17,13 @@
 #include "base/mem.h"
 #include "border/node_zlib.h"
 #include "codec/zstep.h"
+#include "js/engine/alloc.h"
 #include "js/handle.h"
 #include "js/native.h"
 
 struct stream {
     struct cn_js_handle base;
+    struct cn_js_holding holding;
     struct cn_zstep step;
 };
 
@@ -29,10 +31,19 @@ static void on_collected(void *data)
 {
     struct stream *s = data;
     cn_zstep_close(&s->step);
+    cn_js_holding_end(&s->holding);
     cn_free(s);
 }
 
-static const struct cn_js_handle_type stream_type = {.name = "zlib", .free = on_collected};
+static struct stream *stream_new(void)
+{
+    struct stream *s = CN_NEW(struct stream);
+    cn_js_holding_begin(&s->holding);
+    return s;
+}
+
+static const struct cn_js_handle_type stream_type = {
+    .name = "zlib", .free = on_collected, .counts = true};
 
 static int int_arg(JSContextRef ctx, JSValueRef value, int fallback)
 {
@@ -65,11 +76,12 @@ static JSValueRef native_zlib_open(CN_JS_NATIVE_ARGS)
         options.dictionary = bytes;
         options.dictionary_size = size;
     }
-    struct stream *s = CN_NEW(struct stream);
-    const char *wrong = cn_zstep_open(&s->step, (enum cn_zstep_mode)mode, &options);
+    struct stream *s = stream_new();
+    const char *wrong =
+        cn_zstep_open(&s->step, (enum cn_zstep_mode)mode, &options, &s->holding.base);
     if (!wrong)
         return cn_js_handle_make(ctx, &s->base, &stream_type, 256 * 1024);
-    cn_free(s);
+    on_collected(s);
     return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", wrong);
 }
 
@@ -91,7 +103,7 @@ static JSValueRef opened(JSContextRef ctx, struct stream *s, bool ok)
 {
     if (ok)
         return cn_js_handle_make(ctx, &s->base, &stream_type, 1024 * 1024);
-    cn_free(s);
+    on_collected(s);
     return JSValueMakeUndefined(ctx);
 }
 
@@ -103,8 +115,10 @@ static JSValueRef native_zlib_open_brotli(CN_JS_NATIVE_ARGS)
     if ((mode != CN_ZSTEP_BROTLI_ENCODE && mode != CN_ZSTEP_BROTLI_DECODE) ||
         !params_arg(ctx, cn_js_arg(1), params, &count))
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "zlibOpenBrotli: wrong arguments");
-    struct stream *s = CN_NEW(struct stream);
-    return opened(ctx, s, cn_zstep_open_brotli(&s->step, (enum cn_zstep_mode)mode, params, count));
+    struct stream *s = stream_new();
+    return opened(
+        ctx, s,
+        cn_zstep_open_brotli(&s->step, (enum cn_zstep_mode)mode, params, count, &s->holding.base));
 }
 
 /* zlibOpenZstd(mode, [number, value, number, value...], pledged size or -1) */
@@ -117,9 +131,10 @@ static JSValueRef native_zlib_open_zstd(CN_JS_NATIVE_ARGS)
         !params_arg(ctx, cn_js_arg(1), params, &count))
         return cn_js_throw(ctx, exception, CN_JS_ERROR, "zlibOpenZstd: wrong arguments");
     double pledged = cn_js_to_number(ctx, cn_js_arg(2));
-    struct stream *s = CN_NEW(struct stream);
+    struct stream *s = stream_new();
     return opened(ctx, s,
-                  cn_zstep_open_zstd(&s->step, (enum cn_zstep_mode)mode, params, count, pledged));
+                  cn_zstep_open_zstd(&s->step, (enum cn_zstep_mode)mode, params, count, pledged,
+                                     &s->holding.base));
 }
 
 static struct cn_zstep *step_arg(JSContextRef ctx, JSValueRef value, JSValueRef *exception)

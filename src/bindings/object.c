@@ -156,6 +156,11 @@ static JSValueRef native_id_check(CN_JS_NATIVE_ARGS)
 
 /* --- calls from here ------------------------------------------------------------------------- */
 
+double cn_call_faults(unsigned faults, const struct cn_err *err)
+{
+    return err->code == CN_ECLOSED ? faults | CN_FAULT_AWAY : faults;
+}
+
 bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_err *err,
                   uint8_t **result, size_t size)
 {
@@ -167,7 +172,7 @@ bool cn_call_tell(struct cn_js_pin *callback, unsigned faults, const struct cn_e
     size_t argc = 2;
     if (err->code) {
         argv[0] = JSValueMakeNumber(ctx, CN_OUTCOME_FAILED);
-        argv[2] = JSValueMakeNumber(ctx, faults);
+        argv[2] = JSValueMakeNumber(ctx, cn_call_faults(faults, err));
         argv[3] = cn_js_text_z(ctx, err->text);
         argc = 4;
     }
@@ -323,7 +328,7 @@ static JSValueRef native_lend(CN_JS_NATIVE_ARGS)
     return JSValueMakeUndefined(ctx);
 }
 
-/* A call by a stub of an earlier term (S4 of remote/loan.h) fails. What is of a worker of this node
+/* A call by a stub of an earlier term (S4 of remote/leases.h) fails. What is of a worker of this node
  * lives as long as that. */
 static bool is_stale(JSContextRef ctx, const struct cn_lent_address *address, JSValueRef term)
 {
@@ -350,11 +355,12 @@ static JSValueRef native_target_call(CN_JS_NATIVE_ARGS)
     struct cn_lane *to = address.disk || stale ? lane : lane_at(lane, address.lane);
     if ((address.kind == CN_LENT_WORKER && to) || (address.kind == CN_LENT_OBJECT && stale)) {
         struct cn_dispatch *dispatch = cn_dispatch_new(lane, to);
-        dispatch->serial = stale ? 1 : address.serial; /* of nobody */
-        dispatch->stale = stale;
-        dispatch->disk = address.disk;
-        dispatch->life = address.life;
-        dispatch->lane = address.lane;
+        if (stale)
+            dispatch->envelope.to.kind = CN_PLACE_ENDED;
+        else if (address.disk)
+            dispatch->envelope.to =
+                cn_node_place_of(&lane->desk, address.disk, address.life, address.lane);
+        dispatch->serial = address.serial;
         dispatch->handler = "target";
         dispatch->method = cn_js_to_text(ctx, cn_js_arg(1), NULL);
         cn_dispatch_from_js(ctx, dispatch, bytes, size, cn_js_arg(3));
@@ -519,6 +525,22 @@ static JSValueRef native_object_unlock(CN_JS_NATIVE_ARGS)
         js->locks--;
         cn_object_unlock(js->object);
     }
+    return JSValueMakeUndefined(ctx);
+}
+
+/* objectStream(o) -> turn, objectStreamEnd(o, turn): a body of it that others read */
+static JSValueRef native_object_stream(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    return JSValueMakeNumber(ctx, js ? cn_object_stream_begin(js->object) : 0);
+}
+
+static JSValueRef native_object_stream_end(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    double turn = cn_js_to_number(ctx, cn_js_arg(1));
+    if (js)
+        cn_object_stream_end(js->object, turn == 1);
     return JSValueMakeUndefined(ctx);
 }
 

@@ -16,6 +16,7 @@
 struct waiting {
     struct cn_js_pin callback;
     cn_jsservice_convert convert;
+    struct cn_js_reserve held; /* what the call was given */
 };
 
 static struct cn_lane *lane_of(JSContextRef ctx)
@@ -60,6 +61,7 @@ static void free_call(struct cn_service_call *call)
 {
     struct waiting *waiting = call->call.envelope.data;
     cn_js_pin_clear(&waiting->callback);
+    cn_js_alloc_release(&waiting->held);
     cn_free(waiting);
     cn_service_call_free(call);
 }
@@ -103,5 +105,10 @@ void cn_jsservice_send(JSContextRef ctx, struct cn_service_call *call, JSValueRe
     call->call.envelope.data = waiting;
     call->call.envelope.origin = cn_lane_origin(lane);
     call->call.envelope.drop = on_drop;
+    if (!cn_js_alloc_reserve(&waiting->held, call->call.size)) { /* M6 of js/engine/alloc.h */
+        cn_err_set(&call->call.envelope.err, CN_EOVERLOADED, "There is no memory for this now.");
+        on_done(call);
+        return;
+    }
     cn_service_call_send_gated(call, &lane->object_lane, cn_jsclass_gate(lane), on_done);
 }

@@ -3,7 +3,6 @@
  *
  * Every function's first argument is the number of the object (or of a cursor).
  * Values are bytes that the prelude has serialized. */
-#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -218,6 +217,8 @@ static JSValueRef column_value(JSContextRef ctx, struct cn_statement *statement,
     CN_UNREACHABLE();
 }
 
+/* A number is bound as the REAL it is in JavaScript, -0 and whole ones too, as on the platform; a
+ * column with INTEGER affinity makes an integer of it. The prelude has made texts of all else. */
 static int bind_value(JSContextRef ctx, struct cn_statement *statement, int index, JSValueRef value,
                       struct cn_buf *scratch, struct cn_err *err)
 {
@@ -227,14 +228,8 @@ static int bind_value(JSContextRef ctx, struct cn_statement *statement, int inde
     case kJSTypeUndefined:
     case kJSTypeNull:
         return cn_statement_bind_null(statement, index, err);
-    case kJSTypeBoolean:
-        return cn_statement_bind_int(statement, index, JSValueToBoolean(ctx, value), err);
-    case kJSTypeNumber: {
-        double number = cn_js_to_number(ctx, value);
-        if (number == floor(number) && fabs(number) < 9007199254740992.0)
-            return cn_statement_bind_int(statement, index, (int64_t)number, err);
-        return cn_statement_bind_real(statement, index, number, err);
-    }
+    case kJSTypeNumber:
+        return cn_statement_bind_real(statement, index, cn_js_to_number(ctx, value), err);
     case kJSTypeString:
         cn_buf_clear(scratch);
         cn_js_append_utf8(ctx, value, scratch);
@@ -316,6 +311,21 @@ static JSValueRef throw_sql(JSContextRef ctx, struct cn_jsobject *js, JSValueRef
     return cn_js_throw(ctx, exception, CN_JS_ERROR, text);
 }
 
+/* What the statement has is the object's (js/engine/alloc.h, M7), to 64 KB. */
+static void count_memory(struct cn_jscursor *cursor)
+{
+    struct cn_holding *holding = &cursor->holding.base;
+    int64_t more = cn_statement_memory(cursor->statement) - cursor->holding.bytes;
+    if (more < 65536 && more > -65536)
+        return;
+    holding->must = true; /* it is there: store/sqlite_memory.h has asked */
+    if (more < 0)
+        holding->give(holding, (size_t)-more);
+    else
+        (void)holding->take(holding, (size_t)more);
+    holding->must = false;
+}
+
 /* A statement under way as JavaScript knows it. An object has CURSORS_MAX at most: those that were
  * given up half read go when newer ones come. 0: there is no room. */
 static uint64_t open_cursor(JSContextRef ctx, struct cn_jsobject *js,
@@ -333,6 +343,8 @@ static uint64_t open_cursor(JSContextRef ctx, struct cn_jsobject *js,
     }
     cn_list_push_back(&js->cursors, &cursor->link);
     js->cursor_count++;
+    cn_js_holding_begin(&cursor->holding);
+    count_memory(cursor);
     return cursor->handle;
 }
 
@@ -488,6 +500,7 @@ static JSValueRef native_sql_next(CN_JS_NATIVE_ARGS)
         cn_jscursor_end(lane, cursor);
         return throw_sql(ctx, js, exception, &err);
     }
+    count_memory(cursor);
     JSValueRef row = next_row(ctx, cursor->statement, rc, exception, &err);
     lane->sql_out[OUT_ROWS_READ] = (double)cn_statement_rows_read(cursor->statement);
     lane->sql_out[OUT_ROWS_WRITTEN] = (double)cn_statement_rows_written(cursor->statement);
@@ -514,7 +527,7 @@ static JSValueRef native_savepoint(CN_JS_NATIVE_ARGS)
     if (!db)
         return JSValueMakeUndefined(ctx);
     struct cn_err err;
-    int level = cn_database_savepoint(db, &err);
+    int level = cn_object_savepoint(object_arg(ctx, cn_js_arg(0))->object, &err);
     return level < 0 ? throw_err(ctx, exception, &err) : JSValueMakeNumber(ctx, level);
 }
 
@@ -528,8 +541,8 @@ static JSValueRef native_savepoint_end(CN_JS_NATIVE_ARGS)
     int level = cn_js_to_int32(ctx, cn_js_arg(1));
     if (level < 1)
         return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "There is no such savepoint.");
-    int rc = JSValueToBoolean(ctx, cn_js_arg(2)) ? cn_database_savepoint_release(db, level, &err)
-                                                 : cn_database_savepoint_rollback(db, level, &err);
+    int rc = cn_object_savepoint_end(object_arg(ctx, cn_js_arg(0))->object, level,
+                                     JSValueToBoolean(ctx, cn_js_arg(2)), &err);
     return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
 }
 
@@ -561,9 +574,25 @@ static JSValueRef native_delete_all(CN_JS_NATIVE_ARGS)
     if (!db)
         return JSValueMakeUndefined(ctx);
     struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
-    cn_jscursor_end_all(lane_of(ctx), js);
     struct cn_err err;
+    if (js->object->transactions) /* one that was rolled back has no savepoint any more */
+        return cn_js_throw(ctx, exception, CN_JS_ERROR, "%s", CN_DELETE_ALL_REFUSED);
+    if (!cn_database_savepoint_level(db)) /* else it is refused */
+        cn_jscursor_end_all(lane_of(ctx), js);
     int rc = cn_database_delete_all(db, JSValueToBoolean(ctx, cn_js_arg(1)), &err);
+    return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
+}
+
+/* storageCommit(o): what was written so far, whatever becomes of the turn; not inside a transaction
+ */
+static JSValueRef native_storage_commit(CN_JS_NATIVE_ARGS)
+{
+    struct cn_jsobject *js = object_arg(ctx, cn_js_arg(0));
+    struct cn_err err;
+    if (!js)
+        return JSValueMakeUndefined(ctx);
+    touch(js->instance->lane, js->object);
+    int rc = cn_object_commit(js->object, &err);
     return rc < 0 ? throw_err(ctx, exception, &err) : JSValueMakeUndefined(ctx);
 }
 

@@ -6,11 +6,14 @@
  *
  * T1  A timer's id is the prelude's, which counts them: scripts see it, so it is a small
  *     integer. No id is used twice, and one is what the script gave or nothing: it is not
- *     cut to fewer bits. */
+ *     cut to fewer bits.
+ * T2  A timer that is started by another one runs in the next round of the loop at the earliest,
+ *     however short it is: connections are served between them (cn_loop_delay()). */
 #include <math.h>
 #include <uv.h>
 
 #include "base/assert.h"
+#include "base/loop.h"
 #include "base/mem.h"
 #include "border/timers.h"
 #include "js/native.h"
@@ -61,9 +64,12 @@ static void on_timer(uv_timer_t *handle)
     if (!timer->repeats)
         timer_stop(timer);
     /* The prelude's function catches and reports what the user's throws. */
+    struct cn_js_vm *vm = context->vm;
+    vm->timing = true;
     cn_js_invoke(context->ref, function, 0, NULL, NULL);
     JSValueUnprotect(context->ref, function);
     cn_js_leave(context);
+    vm->timing = false;
 }
 
 /* timerStart(id, milliseconds, repeats, function); ids are the prelude's, unique. */
@@ -87,8 +93,9 @@ static JSValueRef native_timer_start(CN_JS_NATIVE_ARGS)
     uv_timer_init(runtime->loop, &timer->uv);
     timer->uv.data = timer;
     uint64_t ms = (uint64_t)delay;
-    uv_update_time(runtime->loop);
-    uv_timer_start(&timer->uv, on_timer, ms, timer->repeats ? (ms ? ms : 1) : 0);
+    uv_timer_start(&timer->uv, on_timer,
+                   cn_loop_delay(runtime->loop, ms, runtime->context->vm->timing),
+                   timer->repeats ? (ms ? ms : 1) : 0);
     cn_js_pin_set(&timer->function, runtime->context, argv[3]);
     cn_operation_start(runtime, &timer->operation, on_cancel);
     cn_map_set(&runtime->timers, &timer->id, sizeof(timer->id), timer);

@@ -307,6 +307,8 @@ static JSValueRef native_crypto(CN_JS_NATIVE_ARGS)
     job->work.run = on_run;
     job->work.finish = on_finish;
     job->work.slow = is_slow((size_t)id, job->n);
+    for (size_t i = 0; i < INPUT_MAX; i++)
+        job->work.given += job->in[i].size;
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     return cn_js_work_start(runtime->context, runtime->loop, &job->work);
 }
@@ -317,7 +319,7 @@ struct digest {
     struct cn_js_handle handle;
     uint8_t state[CN_CRYPTO_STATE_SIZE];
 };
-static const struct cn_js_handle_type digest_type = {"digest", cn_free};
+static const struct cn_js_handle_type digest_type = {.name = "digest", .free = cn_free};
 
 static uint8_t *state_of(JSContextRef ctx, JSValueRef value)
 {

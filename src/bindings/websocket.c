@@ -276,10 +276,7 @@ struct numbers {
 static void add_number(struct cn_object_socket *socket, void *data)
 {
     struct numbers *numbers = data;
-    if (numbers->count == numbers->capacity) {
-        numbers->capacity = numbers->capacity ? numbers->capacity * 2 : 64;
-        numbers->values = cn_realloc(numbers->values, numbers->capacity * sizeof(*numbers->values));
-    }
+    CN_GROW(numbers->values, numbers->count, numbers->capacity);
     numbers->values[numbers->count++] =
         JSValueMakeNumber(numbers->ctx, (double)socket->end->handle);
 }
@@ -309,8 +306,8 @@ static struct cn_object_socket *socket_arg(JSContextRef ctx, JSValueRef o, JSVal
     struct cn_object *object = object_arg(ctx, o);
     struct cn_ws_end *end = end_arg(ctx, w);
     struct cn_object_socket *socket = end ? cn_object_socket_of(end) : NULL;
-    return object && socket && !socket->holder && socket->set == cn_object_sockets(object) ? socket
-                                                                                           : NULL;
+    bool own = object && socket && !socket->holder && socket->set == cn_object_sockets(object);
+    return own ? socket : NULL;
 }
 
 /* socketTags(o, w) -> [tag...], or null: it is none of this object's */

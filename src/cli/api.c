@@ -14,10 +14,10 @@
 #include "admin/control.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "deploy/tokens.h"
-#include "deploy/v4.h"
 #include "server/offline_lane.h"
 #include "text/percent.h"
+#include "v4/tokens.h"
+#include "v4/v4.h"
 
 #define HEAD_SIZE_MAX (16u << 10)
 #define ANSWER_SIZE_MAX ((size_t)64 << 20)
@@ -227,6 +227,7 @@ static int call_locally(struct cn_api *api, const struct call *call, struct sink
                  .read = call->body ? on_local_read : NULL,
                  .write = on_local_write},
         .control = {.disk = cn_offline_disk(&api->dir),
+                    .data_path = api->path,
                     .shards = api->dir.shards,
                     .node = api->lane ? cn_offline_lane_node(api->lane) : NULL,
                     .services = on_services},
@@ -323,8 +324,15 @@ int cn_api_fetch(struct cn_api *api, const char *target,
                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
                  void *data, struct cn_err *err)
 {
+    return cn_api_stream(api, "GET", target, write, data, err);
+}
+
+int cn_api_stream(struct cn_api *api, const char *method, const char *target,
+                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
+                  void *data, struct cn_err *err)
+{
     struct sink sink = {.length = -1, .write = write, .data = data};
-    struct call call = {"GET", target, NULL, false};
+    struct call call = {method, target, NULL, false};
     int rc = run_call(api, &call, &sink, err);
     cn_buf_fini(&sink.kept);
     return rc;

@@ -55,6 +55,10 @@ int cn_api_call(struct cn_api *api, const char *method, const char *target, cons
 int cn_api_fetch(struct cn_api *api, const char *target,
                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
                  void *data, struct cn_err *err);
+/* The same by another method, without a body. `write` may make calls. */
+int cn_api_stream(struct cn_api *api, const char *method, const char *target,
+                  int (*write)(void *data, const void *bytes, size_t size, struct cn_err *err),
+                  void *data, struct cn_err *err);
 /* The same with a PUT of a body that is no JSON. */
 int cn_api_put(struct cn_api *api, const char *target, const struct cn_api_body *body,
                struct cn_json **answer, struct cn_err *err);

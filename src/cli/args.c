@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "server/schema.h"
+#include "config/schema.h"
 
 static const struct cn_option help_option = {
     .name = "help", .letter = 'h', .help = "this text", .offset = 0};
@@ -97,14 +97,34 @@ static int parse_option(struct cn_args *args, const struct cn_command *command, 
     return 0;
 }
 
-/* CAIRN_* variables for what no flag gave. */
-static void read_variables(struct cn_args *args)
+/* A file of variables (EnvironmentFile= of systemd, --env-file of docker) knows no comment behind a
+ * value: it becomes part of it. */
+static int check_comment(const char *variable, struct cn_err *err)
 {
-    for (size_t i = 0; i < args->command->option_count; i++) {
+    const char *value = getenv(variable);
+    const char *mark = value ? strchr(value, '#') : NULL;
+    bool quoted = value && value[strcspn(value, "'\"")];
+    if (!mark || quoted || (mark > value && mark[-1] != ' ' && mark[-1] != '\t'))
+        return 0;
+    return cn_err_set(err, CN_EINVALID,
+                      "%s has a comment behind its value (\"%.60s\"), which is taken as a part of "
+                      "it: put comments on lines of their own",
+                      variable, mark);
+}
+
+/* CAIRN_* variables for what no flag gave. */
+static int read_variables(struct cn_args *args, struct cn_err *err)
+{
+    int rc = check_comment("CAIRN_PROJECTS", err); /* the unit's, which makes arguments of it */
+    for (size_t i = 0; i < args->command->option_count && rc == 0; i++) {
         const struct cn_option *option = &args->command->options[i];
         const char *value = option->variable ? getenv(option->variable) : NULL;
         if (!value || !*value)
             continue;
+        if (!option->count_offset)
+            rc = check_comment(option->variable, err);
+        if (rc < 0)
+            break;
         if (!option->value) {
             set_switch(args, option, strcmp(value, "0") != 0);
             continue;
@@ -120,6 +140,7 @@ static void read_variables(struct cn_args *args)
              line = strtok_r(NULL, "\n", &state))
             set_value(args, option, line);
     }
+    return rc;
 }
 
 int cn_args_parse(struct cn_args *args, const struct cn_command *command, int argc, char **argv,
@@ -128,12 +149,14 @@ int cn_args_parse(struct cn_args *args, const struct cn_command *command, int ar
     bool only_rest = false;
     *args = (struct cn_args){.command = command};
     args->options = cn_alloc_zero(command->options_size ? command->options_size : 1);
-    read_variables(args);
+    int rc = read_variables(args, err);
+    if (rc < 0)
+        return rc;
     for (int i = 0; i < argc; i++) {
         if (!only_rest && strcmp(argv[i], "--") == 0) {
             only_rest = true;
         } else if (!only_rest && argv[i][0] == '-' && argv[i][1]) {
-            int rc = parse_option(args, command, argc, argv, &i, err);
+            rc = parse_option(args, command, argc, argv, &i, err);
             if (rc < 0)
                 return rc;
         } else {

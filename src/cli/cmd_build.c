@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "cli/args.h"
-#include "server/config.h"
-#include "server/project.h"
+#include "config/config.h"
+#include "project/project.h"
 
 struct options {
     struct cn_project_options project;

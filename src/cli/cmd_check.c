@@ -6,20 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "analytics/points_scan.h"
+#include "base/assert.h"
 #include "base/disk.h"
 #include "base/err.h"
 #include "cli/args.h"
-#include "deploy/depot.h"
-#include "deploy/tokens.h"
+#include "config/adminconf.h"
+#include "fleet/backup_manifest.h"
+#include "fleet/cluster_restore.h"
 #include "object/secret.h"
-#include "server/adminconf.h"
-#include "server/backup_manifest.h"
-#include "server/classes.h"
-#include "server/cluster_restore.h"
+#include "project/classes.h"
 #include "server/offline.h"
 #include "store/check.h"
+#include "v4/depot.h"
+#include "v4/tokens.h"
 
 struct options {
     const char *data;

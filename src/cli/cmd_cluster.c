@@ -14,16 +14,16 @@
 #include "base/err.h"
 #include "cli/args.h"
 #include "cli/print.h"
-#include "cluster/book.h"
-#include "cluster/engine.h"
-#include "cluster/engine_pg.h"
-#include "cluster/overview.h"
+#include "membership/engine.h"
+#include "membership/engine_pg.h"
+#include "membership/overview.h"
+#include "membership/registry.h"
 
-enum { MOVE_S = 20 };
+enum { MOVE_S = 20, BEATS_S = 4 }; /* more than it takes until a node is taken for dead */
 
 struct options {
     const char *url, *shards, *replicas;
-    bool off, allow_async, json;
+    bool off, allow_async, json, yes;
 };
 
 struct run {
@@ -34,28 +34,28 @@ struct run {
 };
 
 /* Whoever looks wants to see an engine that has flaws, too. */
-static struct cn_book book_of(const struct run *run)
+static struct cn_registry registry_of(const struct run *run)
 {
-    return (struct cn_book){.conninfo = run->options->url,
-                            .node = "operator",
-                            .existing = true,
-                            .allow_flaws = CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC |
-                                           CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES};
+    return (struct cn_registry){.conninfo = run->options->url,
+                                .node = "operator",
+                                .existing = true,
+                                .allow_flaws = CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC |
+                                               CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES};
 }
 
 /* 1: there is a text, in run->text. */
 static int ask(struct run *run, const char *sql, const char *const *values, size_t count,
                struct cn_err *err)
 {
-    struct cn_book book = book_of(run);
+    struct cn_registry registry = registry_of(run);
     cn_buf_clear(&run->text);
-    return cn_book_ask(&book, sql, values, count, &run->text, err);
+    return cn_registry_ask(&registry, sql, values, count, &run->text, err);
 }
 
 static int print_json(struct run *run, enum cn_overview_part part, struct cn_err *err)
 {
-    struct cn_book book = book_of(run);
-    int rc = cn_overview(&book, part, &run->text, err);
+    struct cn_registry registry = registry_of(run);
+    int rc = cn_overview(&registry, part, &run->text, err);
     if (rc == 0)
         printf("%s\n", cn_buf_text(&run->text));
     return rc;
@@ -75,7 +75,7 @@ static int read_count(const char *name, const char *text, unsigned max, unsigned
 /* Makes the tables, or finds them. */
 static int run_init(struct run *run, struct cn_err *err)
 {
-    struct cn_book book = {.conninfo = run->options->url, .node = "operator"};
+    struct cn_registry registry = {.conninfo = run->options->url, .node = "operator"};
     unsigned shards, replicas;
     int rc = read_count("shards", run->options->shards, CN_CLUSTER_SHARDS_MAX, &shards, err);
     if (rc == 0)
@@ -83,15 +83,15 @@ static int run_init(struct run *run, struct cn_err *err)
             read_count("replicas", run->options->replicas, CN_CLUSTER_REPLICAS_MAX, &replicas, err);
     if (rc < 0)
         return rc;
-    book.shard_count = shards;
-    book.replicas = replicas;
+    registry.shard_count = shards;
+    registry.replicas = replicas;
     if (run->options->allow_async)
-        book.allow_flaws =
+        registry.allow_flaws =
             CN_ENGINE_NO_STANDBY | CN_ENGINE_ASYNC | CN_ENGINE_NO_FSYNC | CN_ENGINE_TORN_PAGES;
-    rc = cn_book_ask(&book,
-                     "SELECT concat_ws(' ', shards, replicas, id) FROM cairn.cluster, LATERAL "
-                     "(SELECT cairn.recall('classes')) waited",
-                     NULL, 0, &run->text, err);
+    rc = cn_registry_ask(&registry,
+                         "SELECT concat_ws(' ', shards, replicas, id) FROM cairn.cluster, LATERAL "
+                         "(SELECT cairn.recall('classes')) waited",
+                         NULL, 0, &run->text, err);
     if (rc == CN_EDENIED)
         return cn_err_context(err, "no cluster is made on it (--allow-async makes one)");
     if (rc < 0)
@@ -163,13 +163,25 @@ static int run_status(struct run *run, struct cn_err *err)
         "quote_literal(current_setting('synchronous_standby_names')), 'synchronous_commit = ' || "
         "current_setting('synchronous_commit'), 'fsync = ' || current_setting('fsync'), "
         "'full_page_writes = ' || current_setting('full_page_writes')) ELSE 'nothing' END || "
-        "E'\\n' || 'deployments' || E'\\t' || coalesce((SELECT 'version ' || p.version || CASE "
+        "E'\\n' || 'shards of a restored engine that wait for a copy' || E'\\t' || (SELECT "
+        "count(*) FROM cairn.restored) || E'\\n' || 'deployments' || E'\\t' || coalesce((SELECT "
+        "'version ' || p.version || CASE "
         "WHEN "
         "p.holder <> '' THEN ', ' || cairn.node_of(p.disk) || ' deploys' || CASE WHEN p.offered IS "
         "NOT NULL THEN ': ' || cairn.depot_asked(p.change, p.disk) ELSE '' END ELSE '' END || "
         "coalesce(', not served yet by ' || cairn.depot_behind(p.version, 0), '') FROM cairn.depot "
         "p), 'none') FROM cairn.cluster c",
         NULL, 0, err);
+    if (rc == 1)
+        print_rows(run, "", 2);
+    /* Tables that only nodes of an older version have used do not tell. */
+    if (rc == 1)
+        rc = ask(run, "SELECT to_regclass('cairn.apart')::text", NULL, 0, err);
+    if (rc == 1)
+        rc = ask(run,
+                 "SELECT string_agg('NO LINK' || E'\\t' || 'from ' || node || ' to ' || other || ' "
+                 "at ' || address || ': ' || why, E'\\n' ORDER BY node, other) FROM cairn.apart",
+                 NULL, 0, err);
     if (rc == 1)
         print_rows(run, "", 2);
     return rc;
@@ -301,13 +313,51 @@ static int run_move(struct run *run, struct cn_err *err)
                                cn_buf_text(&run->text));
 }
 
+/* C15, C16: an engine that went back is the one to go on with. */
+static int run_accept(struct run *run, struct cn_err *err)
+{
+    int rc = ask(run,
+                 "SELECT format('version %s of the map, %s nodes were part of it, %s of them alive "
+                 "as far as it knows', c.version, (SELECT count(*) FROM cairn.disk), (SELECT "
+                 "count(*) FROM cairn.session WHERE live)) FROM cairn.cluster c",
+                 NULL, 0, err);
+    if (rc != 1)
+        return rc;
+    printf("the engine: %s\n", cn_buf_text(&run->text));
+    if (!run->options->yes)
+        return cn_err_set(
+            err, CN_EDENIED,
+            "nothing is changed without --yes. Nodes refuse an engine that knows less "
+            "than it has told them. If the right one can be had, put that back "
+            "instead: accepting this one loses what was acknowledged since and is on "
+            "no disk. Each shard goes on with the copy of the first node that serves "
+            "it; other copies are set aside, for an hour");
+    rc = ask(run, "cairn.beats()", NULL, 0, err);
+    if (rc < 0)
+        return rc;
+    char *beats = strdup(cn_buf_text(&run->text));
+    const char *values[] = {beats};
+    sleep(BEATS_S);
+    rc = ask(run, "cairn.accept($1::text)", values, 1, err);
+    free(beats);
+    if (rc == 0)
+        return cn_err_set(err, CN_EDENIED,
+                          "nodes are alive and use this engine: there is nothing to accept (`cairn "
+                          "cluster nodes`)");
+    if (rc == 1)
+        printf("accepted: start all nodes; the %s shards are served as soon as a node that has "
+               "them is there (`cairn cluster status`)\n",
+               cn_buf_text(&run->text));
+    return rc;
+}
+
 static const struct {
     const char *name;
     size_t rest_count;
     int (*run)(struct run *run, struct cn_err *err);
-} verbs[] = {{"init", 0, run_init},     {"status", 0, run_status}, {"nodes", 0, run_nodes},
-             {"shards", 0, run_shards}, {"drain", 1, run_drain},   {"forget", 1, run_forget},
-             {"move", 2, run_move}};
+} verbs[] = {{"init", 0, run_init},     {"status", 0, run_status},       {"nodes", 0, run_nodes},
+             {"shards", 0, run_shards}, {"drain", 1, run_drain},         {"forget", 1, run_forget},
+             {"move", 2, run_move},     {"accept-engine", 0, run_accept}};
 
 static int run(const struct cn_args *args)
 {
@@ -330,7 +380,7 @@ static int run(const struct cn_args *args)
     }
     fprintf(stderr,
             "cairn: cluster needs one of: init | status | nodes | shards | drain NODE | move SHARD "
-            "NODE | forget NODE; `cairn help cluster` explains them\n");
+            "NODE | forget NODE | accept-engine; `cairn help cluster` explains them\n");
     return 2;
 }
 
@@ -341,6 +391,7 @@ static const struct cn_option flags[] = {
      0},
     {"json", 0, NULL, NULL, "status, nodes, shards: as JSON", AT(json), 0},
     {"off", 0, NULL, NULL, "drain: the node takes shards again", AT(off), 0},
+    {"yes", 0, NULL, NULL, "accept-engine: do it", AT(yes), 0},
     {"shards", 0, "N", NULL, "init: into how many parts objects are divided, for ever (256)",
      AT(shards), 0},
     {"replicas", 0, "N", NULL, "init: on how many nodes each part is (2)", AT(replicas), 0},
@@ -350,8 +401,8 @@ static const struct cn_option flags[] = {
 
 const struct cn_command cn_cmd_cluster = {
     .name = "cluster",
-    .usage =
-        "init | status | nodes | shards | drain NODE | move SHARD NODE | forget NODE [OPTIONS]",
+    .usage = "init | status | nodes | shards | drain NODE | move SHARD NODE | forget NODE | "
+             "accept-engine [OPTIONS]",
     .summary = "nodes and shards of a cluster",
     .text = "Asks the PostgreSQL of a cluster (docs/cluster.md), also when all nodes are down.\n\n"
             "  cairn cluster init                makes the tables, if they are not there\n"
@@ -360,7 +411,9 @@ const struct cn_command cn_cmd_cluster = {
             "  cairn cluster shards              owners and replicas\n"
             "  cairn cluster drain NODE [--off]  empties a node, so that it can be removed\n"
             "  cairn cluster move SHARD NODE     to a node that has a replica of it\n"
-            "  cairn cluster forget NODE         one that will not come back",
+            "  cairn cluster forget NODE         one that will not come back, or its DISK\n"
+            "  cairn cluster accept-engine       goes on with an engine that nodes refuse, since\n"
+            "                                    it knows less than it has told them",
     .rest_max = 3,
     .options = flags,
     .option_count = CN_ARRAY_COUNT(flags),

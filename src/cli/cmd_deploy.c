@@ -14,10 +14,10 @@
 #include "cli/args.h"
 #include "cli/print.h"
 #include "cli/upload.h"
-#include "server/config.h"
+#include "config/config.h"
+#include "deploy/deploy.h"
+#include "project/deploy_classes.h"
 #include "server/data.h"
-#include "server/deploy.h"
-#include "server/deploy_classes.h"
 #include "store/store.h"
 
 struct options {

@@ -13,8 +13,8 @@
 #include "cli/args.h"
 #include "cli/print.h"
 #include "cli/starter.h"
-#include "server/config.h"
-#include "server/findconf.h"
+#include "config/config.h"
+#include "config/findconf.h"
 
 struct options {
     const char *template;

@@ -21,7 +21,7 @@
 
 struct options {
     const char *data, *bookmark, *time, *prefix;
-    bool force, json;
+    bool force, json, empty;
 };
 
 struct command {
@@ -275,7 +275,7 @@ static int run_restore(struct command *command, struct cn_err *err)
     object_target(command, "/restore");
     cn_buf_printf(&command->body, "{\"%s\":", options->bookmark ? "bookmark" : "time");
     cn_buf_append_json(&command->body, moment, strlen(moment));
-    cn_buf_append_byte(&command->body, '}');
+    cn_buf_append_str(&command->body, options->empty ? ",\"empty\":true}" : "}");
     int rc = call(command, "POST", err);
     if (rc == 0 && options->json)
         cn_print_line(command->answer);
@@ -356,6 +356,7 @@ static const struct cn_option flags[] = {
     {"bookmark", 0, "B", NULL, "the moment: a bookmark of the object", AT(bookmark), 0},
     {"time", 0, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970", AT(time),
      0},
+    {"empty", 0, NULL, NULL, "restore: to a time at which the object had no data", AT(empty), 0},
     CN_OPTION_PREFIX(AT(prefix)),
     CN_OPTION_FORCE(AT(force)),
     CN_OPTION_JSON(AT(json)),

@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "cli/args.h"
-#include "cluster/engine.h"
-#include "server/cluster_restore.h"
+#include "fleet/cluster_restore.h"
+#include "membership/engine.h"
 
 struct options {
     const char *data, *url, *replicas;

@@ -13,9 +13,9 @@
 #include "cli/print.h"
 #include "cli/prompt.h"
 #include "cli/remote.h"
-#include "server/config.h"
-#include "server/confnode.h"
-#include "server/files.h"
+#include "config/config.h"
+#include "config/confnode.h"
+#include "config/files.h"
 
 #define SECRET_MAX ((size_t)64 << 10)
 #define FILE_MAX ((size_t)4 << 20)

@@ -8,6 +8,9 @@
 #include "cli/args.h"
 #include "server/run.h"
 
+/* Somebody has to decide: a service manager does not start it again (RestartPreventExitStatus). */
+enum { EXIT_DECIDE = 4 };
+
 static int run(const struct cn_args *args, bool development)
 {
     struct cn_run_options options = *(const struct cn_run_options *)args->options;
@@ -25,7 +28,7 @@ static int run(const struct cn_args *args, bool development)
     if (cn_run(&options, &err) == 0)
         return 0;
     fprintf(stderr, "cairn: %s\n", err.text);
-    return 1;
+    return err.code == CN_EOLDER ? EXIT_DECIDE : 1;
 }
 
 static int run_serve(const struct cn_args *args)
@@ -73,13 +76,15 @@ static const struct cn_option flags[] = {
      "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin), 0},
     {"admin-token", 0, "TOKEN", "CAIRN_ADMIN_TOKEN",
      "its token; the variable keeps it out of the list of processes", AT(admin_token), 0},
+    {"health", 0, "HOST:PORT", "CAIRN_HEALTH",
+     "a listener with /healthz and /readyz and nothing else, for a load balancer", AT(health), 0},
     {"domain", 0, "HOST", "CAIRN_DOMAIN",
      "workers that were deployed by upload answer at NAME.HOST (and NAME.localhost)", AT(domain),
      0},
     {"sandbox", 0, NULL, "CAIRN_SANDBOX",
      "give up other files, programs and most of the kernel after start", AT(sandbox), 0},
     {"sandbox-write", 0, "DIR[:DIR]", "CAIRN_SANDBOX_WRITE",
-     "folders that it may still write to, for backups", AT(sandbox_write), 0},
+     "folders that it may still write to, for POST /api/backup", AT(sandbox_write), 0},
     {"cluster", 0, "URL", "CAIRN_CLUSTER",
      "be a node of the cluster in this PostgreSQL (postgresql://...): docs/cluster.md", AT(cluster),
      0},

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/cmd_tokens.c - `cairn tokens`: who may deploy to this server (deploy/tokens.h). */
+/* cli/cmd_tokens.c - `cairn tokens`: who may deploy to this server (v4/tokens.h). */
+#include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -12,7 +16,27 @@
 struct options {
     struct cn_verb_options common;
     const char *scope;
+    const char *expires_in;
 };
+
+/* "90", "90s", "15m", "12h", "30d" as seconds; -1: it is none. */
+static int64_t read_seconds(const char *text)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    char *end;
+    errno = 0;
+    long long count = strtoll(text, &end, 10);
+    int64_t seconds = *end ? 0 : 1;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(units); i++) {
+        if (end[0] == units[i].unit && !end[1])
+            seconds = units[i].seconds;
+    }
+    return end == text || errno || !seconds || count < 1 || count > INT32_MAX ? -1
+                                                                              : count * seconds;
+}
 
 static int run_create(struct cn_verb_run *cli, struct cn_err *err)
 {
@@ -23,6 +47,12 @@ static int run_create(struct cn_verb_run *cli, struct cn_err *err)
     cn_buf_append_json(&cli->body, cli->rest[0], strlen(cli->rest[0]));
     cn_buf_append_str(&cli->body, ",\"scopes\":");
     cn_buf_append_json(&cli->body, scope, strlen(scope));
+    if (given->expires_in) {
+        int64_t seconds = read_seconds(given->expires_in);
+        if (seconds < 0)
+            return cn_err_set(err, CN_EINVALID, "--expires-in is a time such as 12h or 30d");
+        cn_buf_printf(&cli->body, ",\"expires_in\":%" PRId64, seconds);
+    }
     cn_buf_append_byte(&cli->body, '}');
     int rc = cn_verb_call(cli, "POST", err);
     if (rc < 0)
@@ -35,6 +65,16 @@ static int run_create(struct cn_verb_run *cli, struct cn_err *err)
         printf("CLOUDFLARE_ACCOUNT_ID=%s\n", account);
     fprintf(stderr, "the token is shown this once\n");
     return 0;
+}
+
+static void print_expiry(int64_t expires_ms)
+{
+    time_t seconds = (time_t)(expires_ms / 1000);
+    struct tm parts;
+    char text[32];
+    if (expires_ms && gmtime_r(&seconds, &parts) &&
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts))
+        printf("  until %s", text);
 }
 
 static int run_list(struct cn_verb_run *cli, struct cn_err *err)
@@ -54,6 +94,7 @@ static int run_list(struct cn_verb_run *cli, struct cn_err *err)
         for (const struct cn_json *scope = scopes ? scopes->first : NULL; scope;
              scope = scope->next)
             printf("%s%s", scope->text, scope->next ? "," : "");
+        print_expiry(cn_json_int(item, "expires"));
         printf("\n");
     }
     return 0;
@@ -85,6 +126,8 @@ static int run(const struct cn_args *args)
 static const struct cn_option flags[] = {
     CN_OPTION_DATA(AT(common.project.data)),
     {"scope", 0, "A,B", NULL, "create: read, deploy, data (all three)", AT(scope), 0},
+    {"expires-in", 0, "TIME", NULL, "create: after which it is refused, 12h or 30d (never)",
+     AT(expires_in), 0},
     CN_OPTION_JSON(AT(common.json)),
 };
 
@@ -93,9 +136,12 @@ const struct cn_command cn_cmd_tokens = {
     .usage = "create NAME | list | revoke ID [OPTIONS]",
     .summary = "who may deploy to this server with wrangler",
     .text = "Works on a data directory, also while a server uses it.\n\n"
-            "  cairn tokens create NAME [--scope read,deploy,data]   prints it, this once\n"
-            "  cairn tokens list                                     names and scopes\n"
-            "  cairn tokens revoke ID                                by id or name, at once\n\n"
+            "  cairn tokens create NAME [--scope read,deploy,data] [--expires-in 30d]   prints it, "
+            "this once\n"
+            "  cairn tokens list                                                        names and "
+            "scopes\n"
+            "  cairn tokens revoke ID                                                   by id or "
+            "name, at once\n\n"
             "read looks at what is deployed and at data; deploy changes what is served; data "
             "writes to\n"
             "KV, D1, R2 and queues. With\n\n"

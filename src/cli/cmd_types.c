@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/print.h"
-#include "deploy/depot.h"
-#include "server/config.h"
-#include "server/confnode.h"
-#include "server/files.h"
+#include "config/config.h"
+#include "config/confnode.h"
+#include "config/files.h"
+#include "v4/depot.h"
 
 struct options {
     const char *config, *env, *allow_missing;

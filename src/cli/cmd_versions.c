@@ -16,7 +16,7 @@
 #include "cli/remote.h"
 #include "cli/upload.h"
 #include "cli/verb.h"
-#include "server/config.h"
+#include "config/config.h"
 
 #define VERSION_MAX 2 /* of a deployment */
 

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "server/files.h"
+#include "config/files.h"
 
 #define FILE_SIZE_MAX (1u << 20)
 

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "cli/args.h"
-#include "server/schema.h"
+#include "config/schema.h"
 #include "service/def.h"
 
 static int run_help(const struct cn_args *args);

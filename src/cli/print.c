@@ -49,10 +49,7 @@ void cn_table_add(struct cn_table *table, const char *text, size_t size)
 {
     struct cn_buf cell = {0};
     cn_print_escape(&cell, text, size);
-    if (table->cell_count == table->cell_room) {
-        table->cell_room = table->cell_room ? 2 * table->cell_room : 64;
-        table->cells = cn_realloc(table->cells, table->cell_room * sizeof(*table->cells));
-    }
+    CN_GROW(table->cells, table->cell_count, table->cell_room);
     (void)cn_buf_text(&cell);
     table->cells[table->cell_count++] = (char *)cn_buf_take(&cell);
 }

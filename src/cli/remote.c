@@ -16,8 +16,8 @@
 #include "cli/args.h"
 #include "cli/logins.h"
 #include "cli/print.h"
+#include "config/config.h"
 #include "net/caller.h"
-#include "server/config.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 

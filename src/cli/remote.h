@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/remote.h - a server elsewhere, by the API that wrangler uses (deploy/v4.h).
+/* cli/remote.h - a server elsewhere, by the API that wrangler uses (v4/v4.h).
  *
  *     --server URL, CAIRN_SERVER    its admin listener, with the token of CAIRN_API_TOKEN or of
  *                                   `cairn login`

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "server/files.h"
+#include "config/files.h"
 
 struct starter_file {
     const char *path;

@@ -9,11 +9,11 @@
 #include "base/mem.h"
 #include "cli/print.h"
 #include "cli/resource.h"
-#include "deploy/depot.h"
-#include "server/config.h"
-#include "server/confnode.h"
-#include "server/deploy_env.h"
-#include "server/files.h"
+#include "config/config.h"
+#include "config/confnode.h"
+#include "config/files.h"
+#include "deploy/deploy_env.h"
+#include "v4/depot.h"
 
 #define RULES_SIZE_MAX (1u << 20)
 

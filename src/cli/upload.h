@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/upload.h - a project as an upload to a server elsewhere: what `cairn deploy --server` and
- * `cairn versions upload` send (deploy/v4_upload.c has the other side).
+ * `cairn versions upload` send (v4/v4_upload.c has the other side).
  *
  *     project ──► modules (tools/bundler/upload.mjs) ─┐
  *             ──► files of assets ──► a session ──────┤ PUT or POST, multipart ──► a version
@@ -19,7 +19,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/remote.h"
-#include "server/project.h"
+#include "project/project.h"
 
 struct cn_assets;
 

@@ -10,11 +10,11 @@
 #include "cli/print.h"
 #include "cli/resource.h"
 #include "cli/upload.h"
-#include "deploy/depot.h"
-#include "server/config.h"
-#include "server/confnode.h"
-#include "server/files.h"
+#include "config/config.h"
+#include "config/confnode.h"
+#include "config/files.h"
 #include "text/base64.h"
+#include "v4/depot.h"
 
 #define REQUEST_MAX ((size_t)32 << 20) /* bytes of one request with files of assets */
 

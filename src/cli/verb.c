@@ -11,9 +11,9 @@
 #include "cli/args.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "server/config.h"
+#include "config/config.h"
+#include "config/files.h"
 #include "server/data.h"
-#include "server/files.h"
 
 /* --- the command ----------------------------------------------------------------------------- */
 

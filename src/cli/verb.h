@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "cli/api.h"
 #include "cli/print.h"
-#include "server/project.h"
+#include "project/project.h"
 
 struct cn_args;
 struct cn_progress;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define ZSTD_STATIC_LINKING_ONLY /* allocators; Debian's library has had them since 1.0 */
 #include "codec/codec.h"
 
 #include <string.h>
@@ -41,14 +42,31 @@ static int format_bits(enum cn_codec_kind kind, int bits)
     }
 }
 
+size_t cn_codec_brotli_largest(int quality, int window_bits)
+{
+    int bits = window_bits < 10 || window_bits > 24 ? 22 : window_bits;
+    return ((size_t)1 << bits) * (quality >= 10 ? 16 : 3) + ((size_t)1 << 20);
+}
+
+size_t cn_codec_brotli_needs(size_t largest, size_t fed)
+{
+    size_t needs = ((size_t)1 << 20) + (fed < largest ? fed * 64 : 0);
+    return fed < largest && needs < largest ? needs : largest;
+}
+
 static int init_brotli(struct cn_codec *codec, const struct cn_codec_options *options,
                        struct cn_err *err)
 {
     if (codec->kind == CN_CODEC_BROTLI_DECODE) {
-        codec->decoder = BrotliDecoderCreateInstance(NULL, NULL, NULL);
+        codec->decoder =
+            BrotliDecoderCreateInstance(cn_holding_alloc, cn_holding_free, codec->holding);
         return codec->decoder ? 0 : cn_err_set(err, CN_ENOMEM, "no memory for brotli");
     }
-    codec->encoder = BrotliEncoderCreateInstance(NULL, NULL, NULL);
+    codec->largest = cn_codec_brotli_largest(options->level, options->window_bits);
+    if (!cn_holding_has_room(codec->holding, cn_codec_brotli_needs(codec->largest, 0)))
+        return cn_err_set(err, CN_ENOMEM, "no memory for brotli");
+    codec->encoder =
+        BrotliEncoderCreateInstance(cn_holding_alloc_always, cn_holding_free, codec->holding);
     if (!codec->encoder)
         return cn_err_set(err, CN_ENOMEM, "no memory for brotli");
     BrotliEncoderSetParameter(codec->encoder, BROTLI_PARAM_QUALITY, (uint32_t)options->level);
@@ -62,15 +80,16 @@ static int init_brotli(struct cn_codec *codec, const struct cn_codec_options *op
 static int init_zstd(struct cn_codec *codec, const struct cn_codec_options *options,
                      struct cn_err *err)
 {
+    ZSTD_customMem memory = {cn_holding_alloc, cn_holding_free, codec->holding};
     if (codec->kind == CN_CODEC_ZSTD_DECODE) {
-        codec->zstd_decoder = ZSTD_createDCtx();
+        codec->zstd_decoder = ZSTD_createDCtx_advanced(memory);
         if (!codec->zstd_decoder)
             return cn_err_set(err, CN_ENOMEM, "no memory for zstd");
         (void)ZSTD_DCtx_setParameter(codec->zstd_decoder, ZSTD_d_windowLogMax,
                                      ZSTD_WINDOW_LOG_MAX); /* in range: cannot fail */
         return 0;
     }
-    codec->zstd_encoder = ZSTD_createCCtx();
+    codec->zstd_encoder = ZSTD_createCCtx_advanced(memory);
     if (!codec->zstd_encoder)
         return cn_err_set(err, CN_ENOMEM, "no memory for zstd");
     size_t rc =
@@ -84,7 +103,13 @@ static int init_zstd(struct cn_codec *codec, const struct cn_codec_options *opti
 int cn_codec_init(struct cn_codec *codec, enum cn_codec_kind kind,
                   const struct cn_codec_options *options, struct cn_err *err)
 {
-    *codec = (struct cn_codec){.kind = kind};
+    *codec = (struct cn_codec){
+        .kind = kind,
+        .holding = options->holding,
+        .z = {.zalloc = cn_holding_alloc_items,
+              .zfree = cn_holding_free,
+              .opaque = options->holding},
+    };
     if (is_brotli(kind))
         return init_brotli(codec, options, err);
     if (!is_zlib(kind))
@@ -188,6 +213,10 @@ static int64_t brotli_once(struct cn_codec *codec, struct pass *pass, struct cn_
 {
     size_t available = pass->room;
     if (codec->encoder) {
+        codec->fed += pass->left;
+        size_t needs = cn_codec_brotli_needs(codec->largest, codec->fed);
+        if (!cn_holding_has_room(codec->holding, needs)) /* H3 of holding.h */
+            return cn_err_set(err, CN_ENOMEM, "there is no memory to compress now");
         static const BrotliEncoderOperation operations[] = {
             BROTLI_OPERATION_PROCESS, BROTLI_OPERATION_FLUSH, BROTLI_OPERATION_FINISH};
         if (!BrotliEncoderCompressStream(codec->encoder, operations[pass->flush], &pass->left,

@@ -7,7 +7,9 @@
  * input that expands enormously never does so in one call.
  *
  * Threads:   one at a time, any.
- * Ownership: the caller's; cn_codec_fini() releases the library's state. */
+ * Ownership: the caller's; cn_codec_fini() releases the library's state.
+ *
+ * C1  All memory that the libraries take is asked of the holding. */
 #ifndef CN_CODEC_CODEC_H
 #define CN_CODEC_CODEC_H
 #include <brotli/decode.h>
@@ -18,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/holding.h"
 
 /* Numbers shared with prelude/web/compression.js and prelude/node/zlib. */
 enum cn_codec_kind {
@@ -48,6 +51,7 @@ struct cn_codec_options {
     int strategy;              /* zlib 0 to 4; brotli mode 0 to 2 */
     const uint8_t *dictionary; /* zlib only; borrowed during the call */
     size_t dictionary_size;
+    struct cn_holding *holding; /* borrowed until cn_codec_fini(); NULL: nobody is asked */
 };
 
 struct cn_codec {
@@ -58,14 +62,21 @@ struct cn_codec {
     bool failed;
     z_stream z;
     BrotliEncoderState *encoder;
+    size_t largest, fed; /* it may take so much; what it was given */
     BrotliDecoderState *decoder;
     ZSTD_CCtx *zstd_encoder;
     ZSTD_DCtx *zstd_decoder;
     uint8_t *dictionary; /* for a decoder that asks for it later */
     size_t dictionary_size;
-    struct cn_buf input; /* fed, not consumed yet */
+    struct cn_holding *holding; /* borrowed */
+    struct cn_buf input;        /* fed, not consumed yet */
     size_t input_used;
 };
+
+/* What brotli's encoder takes at the most, about (its window, tables and nodes); and of that, once
+ * it was given so many bytes. */
+size_t cn_codec_brotli_largest(int quality, int window_bits);
+size_t cn_codec_brotli_needs(size_t largest, size_t fed);
 
 int cn_codec_init(struct cn_codec *codec, enum cn_codec_kind kind,
                   const struct cn_codec_options *options, struct cn_err *err);

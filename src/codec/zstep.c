@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define ZSTD_STATIC_LINKING_ONLY /* allocators; Debian's library has had them since 1.0 */
 #include "codec/zstep.h"
 
 #include <string.h>
@@ -6,6 +7,9 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "codec/codec.h"
+
+#define ENCODER_SIZE ((size_t)64 << 10) /* of brotli's, when it is new */
 
 enum { GZIP_MAGIC1 = 0x1f, GZIP_MAGIC2 = 0x8b };
 
@@ -89,7 +93,8 @@ static int z_window(const struct cn_zstep *s)
 
 static int z_start(struct cn_zstep *s)
 {
-    memset(&s->z, 0, sizeof(s->z));
+    s->z = (z_stream){
+        .zalloc = cn_holding_alloc_items, .zfree = cn_holding_free, .opaque = s->holding};
     int rc = inflates(s->opened_as) ? inflateInit2(&s->z, z_window(s))
                                     : deflateInit2(&s->z, s->level, Z_DEFLATED, z_window(s),
                                                    s->mem_level, s->strategy);
@@ -189,6 +194,10 @@ static struct cn_zstep_failure brotli_write(struct cn_zstep *s, struct cn_zstep_
     uint8_t *out = io->out;
     struct cn_zstep_failure failure = {0};
     if (s->encoder) {
+        s->fed += in_left;
+        size_t needs = cn_codec_brotli_needs(s->largest, s->fed);
+        if (!cn_holding_has_room(s->holding, needs)) /* H3 of holding.h */
+            return (struct cn_zstep_failure){Z_MEM_ERROR, "Z_MEM_ERROR", "Compression failed"};
         if (!BrotliEncoderCompressStream(s->encoder, (BrotliEncoderOperation)io->flush, &in_left,
                                          &in, &out_left, &out, NULL))
             failure = (struct cn_zstep_failure){-1, "ERR_BROTLI_COMPRESSION_FAILED",
@@ -274,18 +283,18 @@ static struct cn_zstep_failure zstd_write(struct cn_zstep *s, struct cn_zstep_io
 
 /* ---- life ---- */
 
-static void start(struct cn_zstep *s, enum cn_zstep_mode mode)
+static void start(struct cn_zstep *s, enum cn_zstep_mode mode, struct cn_holding *holding)
 {
-    *s = (struct cn_zstep){.mode = mode, .opened_as = mode, .open = true};
+    *s = (struct cn_zstep){.mode = mode, .opened_as = mode, .open = true, .holding = holding};
 }
 
 const char *cn_zstep_open(struct cn_zstep *s, enum cn_zstep_mode mode,
-                          const struct cn_zstep_options *options)
+                          const struct cn_zstep_options *options, struct cn_holding *holding)
 {
     CN_ASSERT(mode >= CN_ZSTEP_DEFLATE && mode <= CN_ZSTEP_UNZIP);
     if (options->window_bits < 0 || options->window_bits > 15)
         return "Initialization failed";
-    start(s, mode);
+    start(s, mode, holding);
     s->window_bits = options->window_bits;
     s->level = options->level;
     s->mem_level = options->mem_level;
@@ -304,15 +313,26 @@ const char *cn_zstep_open(struct cn_zstep *s, enum cn_zstep_mode mode,
                                                       : "Initialization failed";
 }
 
+/* Of a quality and a window that may be unset. */
+static size_t brotli_largest(const int32_t *params, size_t count)
+{
+    int quality = count > BROTLI_PARAM_QUALITY ? params[BROTLI_PARAM_QUALITY] : CN_ZSTEP_UNSET;
+    int window = count > BROTLI_PARAM_LGWIN ? params[BROTLI_PARAM_LGWIN] : CN_ZSTEP_UNSET;
+    return cn_codec_brotli_largest(quality == CN_ZSTEP_UNSET ? BROTLI_DEFAULT_QUALITY : quality,
+                                   window);
+}
+
 bool cn_zstep_open_brotli(struct cn_zstep *s, enum cn_zstep_mode mode, const int32_t *params,
-                          size_t count)
+                          size_t count, struct cn_holding *holding)
 {
     CN_ASSERT(mode == CN_ZSTEP_BROTLI_ENCODE || mode == CN_ZSTEP_BROTLI_DECODE);
-    start(s, mode);
-    if (mode == CN_ZSTEP_BROTLI_ENCODE)
-        s->encoder = BrotliEncoderCreateInstance(NULL, NULL, NULL);
-    else
-        s->decoder = BrotliDecoderCreateInstance(NULL, NULL, NULL);
+    start(s, mode, holding);
+    s->largest = brotli_largest(params, count);
+    if (mode == CN_ZSTEP_BROTLI_ENCODE && cn_holding_has_room(holding, ENCODER_SIZE))
+        s->encoder =
+            BrotliEncoderCreateInstance(cn_holding_alloc_always, cn_holding_free, s->holding);
+    else if (mode == CN_ZSTEP_BROTLI_DECODE)
+        s->decoder = BrotliDecoderCreateInstance(cn_holding_alloc, cn_holding_free, s->holding);
     bool ok = s->encoder || s->decoder;
     for (size_t i = 0; ok && i < count; i++) {
         if (params[i] == CN_ZSTEP_UNSET)
@@ -328,14 +348,15 @@ bool cn_zstep_open_brotli(struct cn_zstep *s, enum cn_zstep_mode mode, const int
 }
 
 bool cn_zstep_open_zstd(struct cn_zstep *s, enum cn_zstep_mode mode, const int32_t *params,
-                        size_t count, double pledged)
+                        size_t count, double pledged, struct cn_holding *holding)
 {
     CN_ASSERT(mode == CN_ZSTEP_ZSTD_COMPRESS || mode == CN_ZSTEP_ZSTD_DECOMPRESS);
-    start(s, mode);
+    start(s, mode, holding);
+    ZSTD_customMem memory = {cn_holding_alloc, cn_holding_free, holding};
     if (mode == CN_ZSTEP_ZSTD_COMPRESS)
-        s->zstd_encoder = ZSTD_createCCtx();
+        s->zstd_encoder = ZSTD_createCCtx_advanced(memory);
     else
-        s->zstd_decoder = ZSTD_createDCtx();
+        s->zstd_decoder = ZSTD_createDCtx_advanced(memory);
     bool ok = s->zstd_encoder || s->zstd_decoder;
     for (size_t i = 0; ok && i + 1 < count; i += 2) {
         size_t rc =
@@ -379,6 +400,25 @@ struct cn_zstep_failure cn_zstep_params(struct cn_zstep *s, int level, int strat
     return zlib_failure(s, rc, "Failed to set parameters");
 }
 
+/* A new one, without parameters; the old one stays if there is no memory for it. */
+static bool brotli_again(struct cn_zstep *s)
+{
+    if (s->encoder) {
+        if (!cn_holding_has_room(s->holding, ENCODER_SIZE))
+            return false;
+        BrotliEncoderState *fresh =
+            BrotliEncoderCreateInstance(cn_holding_alloc_always, cn_holding_free, s->holding);
+        BrotliEncoderDestroyInstance(fresh ? s->encoder : NULL);
+        s->encoder = fresh ? fresh : s->encoder;
+        return fresh;
+    }
+    BrotliDecoderState *fresh =
+        BrotliDecoderCreateInstance(cn_holding_alloc, cn_holding_free, s->holding);
+    BrotliDecoderDestroyInstance(fresh ? s->decoder : NULL);
+    s->decoder = fresh ? fresh : s->decoder;
+    return fresh;
+}
+
 struct cn_zstep_failure cn_zstep_reset(struct cn_zstep *s)
 {
     CN_ASSERT(s->open); /* Z1 */
@@ -390,14 +430,8 @@ struct cn_zstep_failure cn_zstep_reset(struct cn_zstep *s)
         ZSTD_CCtx_reset(s->zstd_encoder, ZSTD_reset_session_only);
     } else if (s->zstd_decoder) {
         ZSTD_DCtx_reset(s->zstd_decoder, ZSTD_reset_session_only);
-    } else if (s->encoder) {
-        BrotliEncoderDestroyInstance(s->encoder);
-        s->encoder = BrotliEncoderCreateInstance(NULL, NULL, NULL);
-        CN_ASSERT(s->encoder);
-    } else {
-        BrotliDecoderDestroyInstance(s->decoder);
-        s->decoder = BrotliDecoderCreateInstance(NULL, NULL, NULL);
-        CN_ASSERT(s->decoder);
+    } else if (!brotli_again(s)) {
+        return (struct cn_zstep_failure){Z_MEM_ERROR, "Z_MEM_ERROR", "Failed to reset stream"};
     }
     return (struct cn_zstep_failure){0};
 }

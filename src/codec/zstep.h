@@ -20,6 +20,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/holding.h"
+
 /* As Node.js counts them: prelude/node/zlib.js. */
 enum cn_zstep_mode {
     CN_ZSTEP_NONE,
@@ -42,11 +44,13 @@ struct cn_zstep {
     int window_bits, level, mem_level, strategy;
     unsigned magic_seen; /* CN_ZSTEP_UNZIP: bytes of gzip's magic so far */
     bool open, z_ready;
-    bool frame_done; /* zstd: a frame has ended, and no other begun */
+    struct cn_holding *holding; /* borrowed */
+    bool frame_done;            /* zstd: a frame has ended, and no other begun */
     z_stream z;
     uint8_t *dictionary;
     size_t dictionary_size;
     BrotliEncoderState *encoder;
+    size_t largest, fed; /* it may take so much; what it was given */
     BrotliDecoderState *decoder;
     ZSTD_CCtx *zstd_encoder;
     ZSTD_DCtx *zstd_decoder;
@@ -64,17 +68,18 @@ struct cn_zstep_options {
     const uint8_t *dictionary; /* copied; NULL: none */
     size_t dictionary_size;
 };
-/* NULL, or what is wrong. After a failure there is nothing to close. */
+/* `holding` is asked for all memory of the libraries, until the step is closed; NULL: nobody is.
+ * NULL, or what is wrong. After a failure there is nothing to close. */
 const char *cn_zstep_open(struct cn_zstep *step, enum cn_zstep_mode mode,
-                          const struct cn_zstep_options *options);
+                          const struct cn_zstep_options *options, struct cn_holding *holding);
 
 #define CN_ZSTEP_UNSET (-1) /* of a parameter: the default stays */
 /* `params` by their number. False: they are not taken. */
 bool cn_zstep_open_brotli(struct cn_zstep *step, enum cn_zstep_mode mode, const int32_t *params,
-                          size_t count);
+                          size_t count, struct cn_holding *holding);
 /* `params` are pairs of a number and its value; `pledged` is how much will come, or negative. */
 bool cn_zstep_open_zstd(struct cn_zstep *step, enum cn_zstep_mode mode, const int32_t *params,
-                        size_t count, double pledged);
+                        size_t count, double pledged, struct cn_holding *holding);
 void cn_zstep_close(struct cn_zstep *step);
 
 /* What a step works on. Sizes are at most UINT32_MAX, and tell afterwards what is left. */

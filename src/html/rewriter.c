@@ -176,10 +176,7 @@ static uint32_t next_type_index(struct cn_html_frame *parent, uint64_t hash)
     for (uint32_t i = 0; i < parent->type_count; i++)
         if (parent->types[i].name_hash == hash)
             return ++parent->types[i].count;
-    if (parent->type_count == parent->type_capacity) {
-        parent->type_capacity = parent->type_capacity * 2 + 4;
-        parent->types = cn_realloc(parent->types, parent->type_capacity * sizeof(*parent->types));
-    }
+    CN_GROW(parent->types, parent->type_count, parent->type_capacity);
     parent->types[parent->type_count++] = (struct type_count){hash, 1};
     return 1;
 }
@@ -236,11 +233,7 @@ int cn_html_rewriter_on(struct cn_html_rewriter *rewriter, const char *selector,
         if (rc < 0)
             return rc;
     }
-    if (rewriter->handler_count == rewriter->handler_capacity) {
-        rewriter->handler_capacity = rewriter->handler_capacity * 2 + 8;
-        rewriter->handlers = cn_realloc(rewriter->handlers,
-                                        rewriter->handler_capacity * sizeof(*rewriter->handlers));
-    }
+    CN_GROW(rewriter->handlers, rewriter->handler_count, rewriter->handler_capacity);
     rewriter->handlers[rewriter->handler_count++] =
         (struct cn_html_handler){.wants = wants, .document = !selector};
     return 0;
@@ -810,11 +803,7 @@ bool cn_html_is_removed(const struct cn_html_rewriter *rewriter)
 
 static struct cn_html_edit *new_edit(struct cn_html_rewriter *rewriter)
 {
-    if (rewriter->edit_count == rewriter->edit_capacity) {
-        rewriter->edit_capacity = rewriter->edit_capacity * 2 + 8;
-        rewriter->edits =
-            cn_realloc(rewriter->edits, rewriter->edit_capacity * sizeof(*rewriter->edits));
-    }
+    CN_GROW(rewriter->edits, rewriter->edit_count, rewriter->edit_capacity);
     struct cn_html_edit *edit = &rewriter->edits[rewriter->edit_count++];
     *edit = (struct cn_html_edit){0};
     return edit;

@@ -189,10 +189,7 @@ struct simple_list {
 
 static struct simple *add_simple(struct simple_list *list, enum simple_kind kind)
 {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity * 2 + 4;
-        list->items = cn_realloc(list->items, list->capacity * sizeof(*list->items));
-    }
+    CN_GROW(list->items, list->count, list->capacity);
     struct simple *simple = &list->items[list->count++];
     *simple = (struct simple){.kind = kind};
     return simple;
@@ -414,10 +411,7 @@ static int add_compound(struct cn_html_selectors *set, struct simple_list *list,
 {
     if (set->count == CN_HTML_COMPOUND_MAX)
         return cn_err_set(err, CN_ELIMIT, "A rewriter has too many selectors.");
-    if (set->count == set->capacity) {
-        set->capacity = set->capacity * 2 + 8;
-        set->compounds = cn_realloc(set->compounds, set->capacity * sizeof(*set->compounds));
-    }
+    CN_GROW(set->compounds, set->count, set->capacity);
     set->compounds[set->count++] = (struct cn_html_compound){
         .simples = list->items,
         .count = list->count,

@@ -179,11 +179,7 @@ static const uint8_t *script_end(struct cn_html_tokenizer *tokenizer, const uint
 static struct cn_html_attribute *add_attribute(struct cn_html_tokenizer *tokenizer,
                                                struct cn_html_token *token)
 {
-    if (token->attribute_count == tokenizer->attribute_capacity) {
-        tokenizer->attribute_capacity = tokenizer->attribute_capacity * 2 + 8;
-        tokenizer->attributes = cn_realloc(
-            tokenizer->attributes, tokenizer->attribute_capacity * sizeof(*tokenizer->attributes));
-    }
+    CN_GROW(tokenizer->attributes, token->attribute_count, tokenizer->attribute_capacity);
     token->attributes = tokenizer->attributes;
     struct cn_html_attribute *attribute = &token->attributes[token->attribute_count++];
     *attribute = (struct cn_html_attribute){0};

@@ -19,6 +19,7 @@ struct cn_js_context *cn_js_context_new(struct cn_js_vm *vm, void *data)
     context->data = data;
     context->ref = JSGlobalContextCreateInGroup(vm->group, NULL);
     cn_list_init(&context->pins);
+    cn_list_init(&context->works);
     cn_list_push_back(&vm->contexts, &context->link);
     return context;
 }

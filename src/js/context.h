@@ -35,10 +35,12 @@
 struct cn_js_context {
     struct cn_js_vm *vm;
     JSGlobalContextRef ref;
-    struct cn_list link; /* in vm->contexts */
-    struct cn_list pins; /* of struct cn_js_pin */
-    size_t waiting;      /* of them those that are not passive */
-    JSObjectRef natives; /* what native functions are properties of, protected; NULL: none */
+    struct cn_list link;  /* in vm->contexts */
+    struct cn_list pins;  /* of struct cn_js_pin */
+    size_t waiting;       /* of them those that are not passive */
+    struct cn_list works; /* of struct cn_js_work: those that wait (work.h, W5) */
+    size_t work_bytes;    /* of those that are under way */
+    JSObjectRef natives;  /* what native functions are properties of, protected; NULL: none */
     /* Called with an error whose stack is first looked at, protected; NULL: engine/stacks.h. */
     JSObjectRef stacks;
     uint64_t budget_ns; /* CPU time of one turn; 0: no limit */

@@ -3,14 +3,19 @@
 
 #include <pthread.h>
 
+#include "js/engine/alloc.h"
+
 static JSClassRef handle_class; /* immutable once made */
 static pthread_once_t handle_class_once = PTHREAD_ONCE_INIT;
 
 static void on_finalize(JSObjectRef object)
 {
     struct cn_js_handle *handle = JSObjectGetPrivate(object);
-    if (handle)
-        handle->type->free(handle);
+    if (!handle)
+        return;
+    if (!handle->type->counts)
+        cn_js_alloc_returned(handle); /* before the address is another's */
+    handle->type->free(handle);
 }
 
 static void make_class(void)
@@ -27,6 +32,8 @@ JSValueRef cn_js_handle_make(JSContextRef ctx, struct cn_js_handle *handle,
     pthread_once(&handle_class_once, make_class);
     handle->type = type;
     JSObjectRef object = JSObjectMake(ctx, handle_class, handle);
+    if (!type->counts)
+        cn_js_alloc_lent(handle, cost_bytes);
     JSReportExtraMemoryCost(ctx, cost_bytes);
     return object;
 }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "js/jsc.h"
+#include "js/value.h"
 #include "js/vm.h"
 
 struct functions {
@@ -33,10 +34,7 @@ void cn_js_profile_take(struct cn_js_vm *vm, struct cn_buf *json)
     JSStringRef text = find(&functions) ? functions.take(vm->group) : NULL;
     if (!text)
         return;
-    size_t room = JSStringGetMaximumUTF8CStringSize(text);
-    cn_buf_reserve(json, room);
-    size_t size = JSStringGetUTF8CString(text, (char *)json->data + json->size, room);
-    json->size += size > 0 ? size - 1 : 0; /* without its NUL */
+    cn_js_append_string(text, json);
     JSStringRelease(text);
 }
 

@@ -21,11 +21,14 @@ enum cn_js_error_kind { CN_JS_ERROR, CN_JS_TYPE_ERROR, CN_JS_RANGE_ERROR, CN_JS_
 /* Out of JavaScript. Natives take plain values (native.h): an object that stands where a text or a
  * number should is no text and not a number; its methods are not called, for they could do anything
  * to what the native has already looked up. */
-/* Appends the UTF-8 of a string; another primitive value goes through ToString. */
+/* Appends the UTF-8 of a string; another primitive value goes through ToString.
+ * V3  Every character of the string arrives, a lone surrogate as U+FFFD wherever it stands. No other
+ *     file makes bytes of a string of any length. */
 void cn_js_append_utf8(JSContextRef ctx, JSValueRef value, struct cn_buf *out);
 /* The same for any value, of an object what its toString() gives (a throw there appends nothing).
  */
 void cn_js_append_any(JSContextRef ctx, JSValueRef value, struct cn_buf *out);
+void cn_js_append_string(JSStringRef string, struct cn_buf *out);
 /* The text of an ASCII string where the engine keeps it: valid until the returned string is
  * released, on any thread. NULL if `value` is no such string: then append it. */
 JSStringRef cn_js_ascii(JSContextRef ctx, JSValueRef value, const uint8_t **text, size_t *length);

@@ -16,6 +16,7 @@
 #include "js/engine/lock.h"
 #include "js/engine/memory.h"
 #include "js/engine/names.h"
+#include "js/engine/regexp.h"
 #include "js/engine/patch.h"
 #include "js/value.h"
 
@@ -74,12 +75,17 @@ static void hurry(struct cn_js_vm *vm)
     JSContextGroupSetExecutionTimeLimit(vm->group, 0, should_terminate, vm);
 }
 
+static bool is_over(uint64_t now_mono_ns)
+{
+    return current && over_budget(current, now_mono_ns);
+}
+
 /* engine/clock.h asks whenever the engine reads its clock. A time past every deadline is not
  * enough: a tick counts only if no microtask has begun since, so the engine is also told to tick at
  * once until it asks. */
 static bool is_overdue(uint64_t now_mono_ns)
 {
-    if (!current || !over_budget(current, now_mono_ns))
+    if (!is_over(now_mono_ns))
         return false;
     hurry(current);
     return true;
@@ -131,10 +137,14 @@ int cn_js_setup(struct cn_err *err)
      * at its first element, in every call and for good, and runs at half its speed. The first
      * requests after a start also take half as much: less is compiled that is hardly used. */
     setenv("JSC_thresholdForJITAfterWarmUp", "10000", 0);
+    /* A short pattern does not become part of the function that uses it: there nothing could end a
+     * match (engine/regexp.h). */
+    setenv("JSC_maximumRegExpTestInlineCodesize", "0", 0);
     setenv("TZ", "UTC", 1); /* as on the platform, whatever the machine's is (dates.h, D1) */
     tzset();
     cn_js_engine_clock_setup(is_overdue);
     cn_js_engine_names_setup(is_overdue);
+    cn_js_engine_regexp_setup(is_over, is_overdue);
     int rc = cn_js_engine_setup(try_out, err);
     if (rc < 0)
         return rc;
@@ -300,6 +310,7 @@ static void begin_turn(struct cn_js_context *context)
     struct cn_js_vm *vm = context->vm;
     vm->budget_ns = context->budget_ns;
     vm->terminated = vm->ending = false;
+    vm->hurried = false; /* the engine may have ended the last turn without asking */
     cn_js_alloc_begin(vm->meter ? vm->meter : &context->meter);
     struct cn_js_pulse *pulse = vm->pulse;
     atomic_store_explicit(&pulse->budget_ns, vm->budget_ns, memory_order_relaxed);

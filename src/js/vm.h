@@ -4,7 +4,7 @@
  * A VM owns a heap and any number of contexts (globals). All calls into
  * JavaScript happen between cn_js_enter() and cn_js_leave(): the pair takes the
  * engine's lock once, so that the calls in between are cheap, and leaving the
- * outermost pair runs every pending microtask. That stretch is a "turn".
+ * outermost pair runs every pending microtask. That stretch is a "turn" (docs/glossary.md).
  *
  * Time: a turn that uses more CPU than its context's budget is ended by the engine
  * with an exception that JavaScript cannot catch; the VM lives on.
@@ -125,6 +125,7 @@ struct cn_js_vm {
     uint64_t watched_mono_ns; /* when it first did, */
     uint64_t
         cpu_deadline_ns; /* and, once the turn has lasted for its budget, its end; 0: not yet */
+    bool timing;         /* a timer of the loop runs (T2 of bindings/timers.c) */
     bool hurried;        /* the engine was told to ask at once, and has not yet */
     bool closely;        /* the engine asks every 10 ms */
     bool ending;         /* the running turn is to be ended, whatever its budget */

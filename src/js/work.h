@@ -15,6 +15,12 @@
  * W3  Slow work goes with its context: what waits is never begun, and what runs is told by
  *     `given_up`, at which `run` looks as often as it can. Neither a reload nor the end of the
  *     server waits for a prime that nobody wants any more.
+ * W4  Bytes that a work was given (`given`: copies of what JavaScript has) are reserved for who
+ *     asked from its start to its end (engine/alloc.h, M6): if there is no room the promise is
+ *     rejected with a RangeError, and nothing runs.
+ * W5  Bytes that it will make (`made`, taken in `run`) are reserved when it begins. Those of a
+ *     context that are under way make CN_JS_WORK_BYTES at most, or there is one alone: others
+ *     wait, in order, and hold nothing. So nothing is read faster than the script takes it.
  *
  * Ownership: a work frees itself once settled. If its context is gone by then,
  * `finish` runs with ctx NULL: release, and return NULL. */
@@ -28,12 +34,14 @@
 
 #define CN_JS_SLOW_THREADS 2
 #define CN_JS_SLOW_PENDING_MAX 256
+#define CN_JS_WORK_BYTES ((size_t)32 << 20) /* W5 */
 
 struct cn_js_deferred {
     struct cn_js_pin resolve, reject;
 };
 
-/* Returns the promise; fills `deferred`. */
+/* Returns the promise; fills `deferred`. In a turn that is being ended there may be no promise to
+ * have: undefined, and `deferred` is empty, as if its context were gone. */
 JSValueRef cn_js_deferred_init(struct cn_js_context *context, struct cn_js_deferred *deferred);
 /* Settles it and empties `deferred`; does nothing if its context is gone. */
 void cn_js_deferred_resolve(struct cn_js_deferred *deferred, JSValueRef value);
@@ -44,9 +52,12 @@ struct cn_js_work {
     uv_work_t request;
     bool slow;                         /* W1; set before it is started */
     uv_async_t *done;                  /* slow: tells the lane; owned, until it has closed */
-    struct cn_list link;               /* slow: in the list of those that wait, or that run */
+    struct cn_list link;               /* among those that wait (W5), or slow ones that do or run */
     const struct cn_js_context *owner; /* slow: only compared */
     atomic_bool given_up;              /* W3 */
+    size_t given, made;                /* W4, W5; set before it is started */
+    struct cn_js_reserve given_held, made_held;
+    uv_loop_t *loop;
     struct cn_js_deferred deferred;
     void (*run)(struct cn_js_work *work);
     /* Returns the value, or sets *exception to reject. Releases what the struct around `work`
@@ -58,6 +69,6 @@ struct cn_js_work {
 JSValueRef cn_js_work_start(struct cn_js_context *context, uv_loop_t *loop,
                             struct cn_js_work *work);
 /* W3: `context` goes. */
-void cn_js_work_give_up(const struct cn_js_context *context);
+void cn_js_work_give_up(struct cn_js_context *context);
 
 #endif

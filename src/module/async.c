@@ -9,8 +9,9 @@
  *        └──► the object goes: `self` is NULL; freed when it ends
  *
  * N1  What is pending holds its object in memory, as timers and calls of JavaScript do; the core
- * lets such an object go when no event has come for long. N2  Calls leave by the object's output
- * gate, and their answers come as letters of their own: never from inside the function that asked.
+ *     lets such an object go when no event has come for long.
+ * N2  Calls leave by the object's output gate, and their answers come as letters of their own:
+ *     never from inside the function that asked.
  * N3  Bounded: PENDING_MAX of an object. */
 #include "module/api.h"
 #include "module/async.h"

@@ -231,9 +231,9 @@ int cn_api_queue_retry(cairn_event *event, size_t index, int64_t delay)
 uint8_t *cn_batch_verdicts(const cairn_event *event, bool failed, size_t *size)
 {
     const struct cn_compiled_batch *batch = event->asked->batch;
-    uint8_t *bytes = NULL;
-    *size = 0;
-    for (size_t i = 0; batch && i < batch->count; i++) {
+    *size = batch ? batch->count * VERDICT_SIZE : 0;
+    uint8_t *bytes = *size ? cn_alloc_zero(*size) : NULL;
+    for (size_t i = 0; bytes && i < batch->count; i++) {
         struct said said = batch->items[i].said;
         if (said.what == SAID_NOTHING)
             said = batch->said;
@@ -241,10 +241,6 @@ uint8_t *cn_batch_verdicts(const cairn_event *event, bool failed, size_t *size)
             said = (struct said){failed ? SAID_RETRY : SAID_ACK, -1};
         if (said.what == SAID_ACK)
             continue;
-        if (!bytes) {
-            *size = batch->count * VERDICT_SIZE;
-            bytes = cn_alloc_zero(*size);
-        }
         bytes[i * VERDICT_SIZE] = 1;
         memcpy(bytes + i * VERDICT_SIZE + 1, &said.delay_s, sizeof(said.delay_s));
     }

@@ -11,7 +11,7 @@
 /* Reads event->bytes, `size` of them, of a kind that background/ sends. */
 int cn_batch_read(cairn_event *event, size_t size, struct cn_err *err);
 void cn_batch_free(struct cn_compiled_batch *batch);
-/* What background/consumers.c reads: NULL, all are acknowledged. */
+/* What background/consumers.c reads (N4). */
 uint8_t *cn_batch_verdicts(const cairn_event *event, bool failed, size_t *size);
 
 #endif

@@ -242,10 +242,7 @@ static void open_frame(cairn_builder *builder, enum frame_kind kind, unsigned ta
     if (!admit(builder, 8))
         return;
     byte(builder, tag);
-    if (builder->depth == builder->room) {
-        builder->room = builder->room ? 2 * builder->room : 4;
-        builder->frames = cn_realloc(builder->frames, builder->room * sizeof(*builder->frames));
-    }
+    CN_GROW(builder->frames, builder->depth, builder->room);
     builder->frames[builder->depth++] =
         (struct cn_builder_frame){.kind = kind, .at = builder->bytes.size};
     if (kind != FRAME_OBJECT)

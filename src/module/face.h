@@ -12,8 +12,8 @@
  * A1  begin() runs in the function that asks: what it sends first waits for the output gate.
  * A2  Steps run on the lane, outside of turns; `run` on a thread of the services' pool, alone.
  * A3  A body that the caller writes as a stream is taken a piece at a time, when a step wants one:
- * a service that is slow holds the writer back. If the stream fails, or its object goes, a step is
- *     told by `upload_err`, so that it can undo what it has begun.
+ *     a service that is slow holds the writer back. If the stream fails, or its object goes, a
+ *     step is told by `upload_err`, so that it can undo what it has begun.
  *
  * Threads:   the lane's, but for `run`.
  * Ownership: of a work its engine's (services.c), until done() or the lane's end; `state` goes with

@@ -2,7 +2,7 @@
 /* module/fetch.c - code in C asks other workers and objects for responses, and what requests and
  * responses are as values.
  *
- *     fetch()          the world: world.c
+ *     fetch()          other servers: fetch_out.c
  *     service_fetch()  an event for a worker, by the host's dispatch()
  *     object_fetch()   a call to an object: async.c
  *

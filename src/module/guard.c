@@ -15,7 +15,6 @@
 #include "module/internal.h"
 
 #define LINES_MAX 20
-#define SLOTS_MIN 64
 
 #define PLACE_BITS 26
 #define THREAD_BITS 8
@@ -59,10 +58,7 @@ static size_t take_place(void)
         live.free = live.slots[place].next_free;
         return place;
     }
-    if (live.used == live.room) {
-        live.room = live.room ? 2 * live.room : SLOTS_MIN;
-        live.slots = cn_realloc(live.slots, live.room * sizeof(*live.slots));
-    }
+    CN_GROW(live.slots, live.used, live.room);
     CN_ASSERT(live.used < PLACE_MAX); /* memory ends before */
     return live.used++;
 }

@@ -68,6 +68,7 @@ struct cairn_object {
     struct cn_list statements;       /* of struct cairn_statement */
     struct cn_list lent;             /* of struct lent (object.c) */
     struct cn_compiled_error *error; /* owned; NULL: there was none yet */
+    bool stillborn;                  /* that of create(), which has reset the object */
     unsigned running;                /* functions of the class on the stack */
     unsigned busy;                   /* statements with rows left */
     unsigned transactions;           /* open ones */
@@ -85,7 +86,7 @@ struct cairn_object {
     uint64_t trace;                      /* and its trace: tracer.h */
     struct cn_counter *ticks;            /* of a worker: what its functions take */
     uint64_t entered_trace, entered_ticks; /* of the function that runs */
-    unsigned loops;                        /* of that event, in a worker: X4 of world.c */
+    unsigned loops;                        /* of that event, in a worker: X4 of fetch_out.c */
     char id[CN_OBJECT_HEX_SIZE + 1];
 };
 

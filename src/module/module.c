@@ -359,6 +359,11 @@ int cn_modules_set_bindings(struct cn_modules *modules, const char *json, struct
     return rc;
 }
 
+bool cn_modules_are_bound(const struct cn_modules *modules)
+{
+    return modules->options.root != NULL;
+}
+
 const cairn_value *cn_modules_binding(const struct cn_modules *modules, const char *name)
 {
     const cairn_value *list = cn_value_get(modules->options.root, "bindings");

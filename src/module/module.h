@@ -14,8 +14,8 @@
  * M4  While a function of a module runs, its thread says so (module/crash.h): if the process dies
  *     there, its last line names the module.
  * M5  The linker knows a copy by the number of its file, and some it never lets go (C++ with
- * symbols that are unique in the process): such a copy keeps its number, so that no later one is
- * taken for it.
+ *     symbols that are unique in the process): such a copy keeps its number, so that no later one
+ *     is taken for it.
  *
  * Threads:   loading on any; a set is immutable once it is shared.
  * Ownership: counted references, atomic. */
@@ -51,9 +51,11 @@ const struct cn_module_class *cn_modules_class(const struct cn_modules *modules,
 /* Before the set is shared: what the script's configuration binds, for modules to name. Of
  * variables with one name the last counts. */
 void cn_modules_bind(struct cn_modules *modules, const char *binding, struct cn_namespace *ns);
-/* All of them as JSON: {"bindings":[{"name","type",...},...]} (server/service_config.h). */
+/* All of them as JSON: {"bindings":[{"name","type",...},...]} (config/service_config.h). */
 int cn_modules_set_bindings(struct cn_modules *modules, const char *json, struct cn_err *err);
 void cn_modules_set_var(struct cn_modules *modules, const char *name, const char *text);
+/* Whether that was done: a set that a deployment takes again (P2 of deploy/deploy.h) is shared. */
+bool cn_modules_are_bound(const struct cn_modules *modules);
 
 /* All classes, "counter:Counter"; borrowed. `modules` may be NULL. */
 size_t cn_modules_class_count(const struct cn_modules *modules);

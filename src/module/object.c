@@ -366,7 +366,9 @@ static int on_create(struct cn_object *object, void *class_data, void **out, str
     /* Its name may be known only to the database, from an earlier call. */
     if (!object->name && !cn_object_database(object, err))
         return err->code;
-    return cn_compiled_begin(self, err);
+    int rc = cn_compiled_begin(self, err);
+    self->stillborn = rc < 0 && !cn_object_is_broken(object);
+    return rc;
 }
 
 static void deliver_call(cairn_object *self, struct cn_call *call)
@@ -507,7 +509,7 @@ static void on_failed(struct cn_object *object, void *instance, struct cn_call *
     cairn_object *self = instance;
     cn_compiled_trace_end(self, call->trace, "exception");
     bool carries = call->kind == CN_CALL_RPC || call->kind == CN_CALL_FETCH;
-    if (!carries || !self->error || strcmp(self->error->text, object->broken->text) != 0)
+    if (!carries || !self->stillborn || !self->error)
         return;
     struct cn_message *message = call->payload;
     cn_free(message->result);

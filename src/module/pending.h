@@ -22,7 +22,7 @@ struct cn_pending {
     void *data;
     struct cn_origin origin; /* of the event that it was started for */
     uint64_t trace;          /* and its trace */
-    unsigned loops;          /* and its loops: X4 of world.c */
+    unsigned loops;          /* and its loops: X4 of fetch_out.c */
     bool streams;            /* the body of the response is told as a stream */
     /* The object goes: it need not go on. May be NULL. */
     void (*dropped)(struct cn_pending *pending);

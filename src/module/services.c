@@ -7,7 +7,7 @@
  * V1  Whatever happens, the function of the object is called once, from the loop; or never, if the
  *     object has gone. A work goes on all the same: what was asked of a service is not undone.
  * V2  The first call leaves by the output gate of the object that asks. Those after it need not
- * wait again: they are part of what left.
+ *     wait again: they are part of what left.
  * V3  But for those of a work that takes a stream, which the object may have gone on to write: they
  *     wait until what it has written by then is on disk, too. */
 #include "module/services.h"

@@ -2,8 +2,8 @@
 /* module/storage.c - an object's storage for its class in C.
  *
  * S1  A cairn_statement outlives the database's own: what closes the database, or deletes all,
- * takes that one away, and the next use prepares the text again. S2  A statement has rows left
- * (`busy`) only while a function of the class runs. */
+ *     takes that one away, and the next use prepares the text again.
+ * S2  A statement has rows left (`busy`) only while a function of the class runs. */
 #include "module/storage.h"
 
 #include <string.h>
@@ -187,7 +187,8 @@ int cn_api_delete_all(cairn_object *self)
     struct cn_database *db = database(self, true);
     if (!db)
         return closed(self);
-    cn_compiled_release_statements(self);
+    if (!cn_database_savepoint_level(db)) /* else it is refused */
+        cn_compiled_release_statements(self);
     return cn_database_delete_all(db, true, &err) < 0 ? cn_compiled_fault(self, &err) : 0;
 }
 
@@ -494,7 +495,7 @@ int cn_api_transaction_begin(cairn_object *self)
         return closed(self);
     if (self->transactions == TRANSACTIONS_MAX)
         return cn_compiled_refuse(self, CAIRN_ELIMIT, "transactions are nested 60 deep at most");
-    int level = cn_database_savepoint(db, &err);
+    int level = cn_object_savepoint(self->object, &err);
     if (level < 0)
         return cn_compiled_fault(self, &err);
     if (!self->transactions)
@@ -513,8 +514,7 @@ static int end_transaction(cairn_object *self, bool keep)
     if (!self->transactions)
         return cn_compiled_refuse(self, CAIRN_EMISUSE, "there is no open transaction");
     int level = self->first_level + (int)--self->transactions;
-    int rc = keep ? cn_database_savepoint_release(db, level, &err)
-                  : cn_database_savepoint_rollback(db, level, &err);
+    int rc = cn_object_savepoint_end(self->object, level, keep, &err);
     return rc < 0 ? cn_compiled_fault(self, &err) : 0;
 }
 
@@ -533,7 +533,7 @@ int cn_compiled_undo_transactions(cairn_object *self)
     struct cn_err err;
     self->transactions = 0;
     if (!cn_object_is_broken(self->object) && self->object->db &&
-        cn_database_savepoint_rollback(self->object->db, self->first_level, &err) < 0)
+        cn_object_savepoint_end(self->object, self->first_level, false, &err) < 0)
         return cn_compiled_fault(self, &err);
     return cn_compiled_refuse(self, CAIRN_EMISUSE,
                               "a transaction was left open, and has been undone");

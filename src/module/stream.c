@@ -264,12 +264,25 @@ cairn_stream *cn_api_stream_new(cairn_object *self, cairn_fired wanted, void *da
     return stream;
 }
 
+/* A stream of an object that others read keeps it, and the move of its shard (N5). */
+static void given_begin(cairn_stream *stream)
+{
+    cn_object_wait(stream->self->object);
+    stream->turn = cn_object_stream_begin(stream->self->object);
+}
+
+static void given_end(cairn_stream *stream)
+{
+    cn_object_stream_end(stream->self->object, stream->turn);
+    cn_object_unwait(stream->self->object);
+}
+
 /* T3 */
 static void writer_left(cairn_stream *stream)
 {
     cairn_object *self = stream->self;
     if (stream->sink && self->object)
-        cn_object_unwait(self->object);
+        given_end(stream);
     else if (stream->sink)
         self->outside->given_count--;
     stream->sink = NULL;
@@ -288,7 +301,7 @@ void cn_stream_sink(cairn_stream *stream, const struct cn_stream_sink *sink, voi
     stream->sink = sink;
     stream->sink_data = data;
     if (stream->self->object)
-        cn_object_wait(stream->self->object);
+        given_begin(stream);
     else
         cn_compiled_outside(stream->self)->given_count++;
 }

@@ -6,7 +6,7 @@
  *     the class ── stream_write() ──► stream ── want, give ──► sink
  *
  * Sources and sinks: a reference that is called (stream_lent.c), a client's request and response
- * (worker/compiled_body.c), an outgoing request (world.c), an object of R2 (service/r2/face.c).
+ * (worker/compiled_body.c), an outgoing request (fetch_out.c), an object of R2 (service/r2/face.c).
  *
  * T1  A source is asked for one piece at a time, and what it has is taken in a turn of the stream's
  *     object, never from inside the function that asked. Nobody is asked for more than is wanted,
@@ -92,8 +92,9 @@ struct cairn_stream {
     /* One that is written. */
     const struct cn_stream_sink *sink; /* NULL: nobody has it yet, or any more */
     void *sink_data;
-    bool given; /* somebody has, or had it, or will */
-    bool wants; /* the sink does: T2 */
+    bool given;    /* somebody has, or had it, or will */
+    unsigned turn; /* of the object that gives it: cn_object_stream_begin() */
+    bool wants;    /* the sink does: T2 */
     bool ended_by_class;
     cairn_stream *piped; /* what is passed on into it: forward.c; NULL: nothing */
     cairn_fired wanted;

@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "text/clone.h"
 #include "text/utf16.h"
 
@@ -84,10 +83,7 @@ struct reader {
 
 static void push(struct pointers *list, cairn_value *value)
 {
-    if (list->count == list->room) {
-        list->room = list->room ? 2 * list->room : 16;
-        list->items = cn_realloc(list->items, list->room * sizeof(cairn_value *));
-    }
+    CN_GROW(list->items, list->count, list->room);
     list->items[list->count++] = value;
 }
 
@@ -154,13 +150,9 @@ static cairn_value *latin1(struct reader *reader, uint64_t count)
     for (size_t i = ascii; i < count; i++)
         wide += bytes[i] >> 7;
     char *text = allocate(reader->document, count + wide + 1);
-    memcpy(text, bytes, ascii);
-    char *to = text + ascii;
-    for (size_t i = ascii; i < count; i++)
-        to += cn_utf8_encode(bytes[i], to);
-    *to = '\0';
+    value->size = cn_utf16_latin1_to_utf8(bytes, count, (uint8_t *)text);
+    text[value->size] = '\0';
     value->bytes = text;
-    value->size = (size_t)(to - text);
     return value;
 }
 

@@ -32,6 +32,7 @@
 #include <sys/socket.h>
 
 #include "base/buf.h"
+#include "base/holding.h"
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -114,7 +115,9 @@ struct cn_client_request {
     size_t discard_size;
     bool decode;
     bool body_begun;
-    char *coding; /* the Content-Encoding, or NULL */
+    char *coding;               /* the Content-Encoding, or NULL */
+    struct cn_holding *holding; /* borrowed; NULL: none */
+    size_t held;                /* of `upload` */
     struct cn_decode *decoder;
     struct cn_buf coded; /* what `decoder` is working on (R4) */
     bool decode_pending; /* it has more output for that */
@@ -244,6 +247,27 @@ static void on_request_closed(uv_handle_t *handle)
         client_check_closed(client);
 }
 
+/* `upload` is to grow by `size`: is there room? What it has had stays counted until it is freed. */
+static bool upload_hold(struct cn_client_request *request, size_t size)
+{
+    size_t want = request->upload.size + size;
+    size_t more = want > request->held ? want - request->held : 0;
+    if (!request->holding || !more)
+        return true;
+    if (!request->holding->take(request->holding, more))
+        return false;
+    request->held += more;
+    return true;
+}
+
+static void upload_free(struct cn_client_request *request)
+{
+    cn_buf_fini(&request->upload);
+    if (request->held)
+        request->holding->give(request->holding, request->held);
+    request->held = 0;
+}
+
 /* Reports and takes the request apart. curl must have let go of it. */
 static void request_finish(struct cn_client_request *request)
 {
@@ -258,12 +282,13 @@ static void request_finish(struct cn_client_request *request)
     cn_list_remove(&request->later_link);
     cn_list_remove(&request->link);
     client->request_count--;
+    cn_decode_free(request->decoder);
+    upload_free(request);
     request->callbacks->on_done(request, request->error.code ? &request->error : NULL,
                                 request->data);
     curl_easy_cleanup(request->easy);
     curl_url_cleanup(request->url);
     curl_slist_free_all(request->header_list);
-    cn_decode_free(request->decoder);
     uv_close((uv_handle_t *)&request->timer, on_request_closed);
 }
 
@@ -335,7 +360,7 @@ static size_t on_curl_read(char *buffer, size_t unit, size_t count, void *data)
         return CURL_READFUNC_ABORT;
     if (request->upload_taken == request->upload.size && !request->upload_ended) {
         if (request->upload.capacity > UPLOAD_BUFFER_KEEP)
-            cn_buf_fini(&request->upload);
+            upload_free(request);
         cn_buf_clear(&request->upload);
         request->upload_taken = 0;
         if (!request->upload_wanted) {
@@ -391,7 +416,7 @@ int cn_client_write(struct cn_client_request *request, const void *bytes, size_t
         return 0;
     cn_buf_consume(&request->upload, request->upload_taken);
     request->upload_taken = 0;
-    if (!cn_buf_try_append(&request->upload, bytes, size))
+    if (!upload_hold(request, size) || !cn_buf_try_append(&request->upload, bytes, size))
         return cn_err_set(err, CN_ENOMEM, "no memory for %zu bytes of body", size);
     request->upload_given += size;
     request->upload_wanted = false;
@@ -512,7 +537,7 @@ static size_t on_curl_body(char *bytes, size_t unit, size_t count, void *data)
     if (!request->body_begun) {
         request->body_begun = true;
         if (request->decode && request->coding)
-            request->decoder = cn_decode_new(request->coding);
+            request->decoder = cn_decode_new(request->coding, request->holding);
     }
     if (!request->decoder) {
         body_deliver(request, bytes, size);
@@ -774,7 +799,8 @@ static int body_set(struct cn_client_request *request, const struct cn_client_pa
         request->upload_ended = false;
         request->upload_length = params->body_length;
     } else if (params->body_kind == CN_CLIENT_BODY_BYTES && params->body_size > 0) {
-        if (!cn_buf_try_append(&request->upload, params->body, params->body_size))
+        if (!upload_hold(request, params->body_size) ||
+            !cn_buf_try_append(&request->upload, params->body, params->body_size))
             return cn_err_set(err, CN_ENOMEM, "no memory for %zu bytes of body", params->body_size);
         request->upload_length = params->body_size;
     }
@@ -887,6 +913,7 @@ struct cn_client_request *cn_client_fetch(struct cn_client *client,
     request->callbacks = callbacks;
     request->data = data;
     request->decode = params->decode;
+    request->holding = params->holding;
     cn_list_init(&request->later_link);
     if (cn_client_params_url(params->url, &request->url, &request->origin, err) < 0 ||
         cn_client_params_headers(params, &request->header_list, err) < 0 ||
@@ -914,7 +941,7 @@ struct cn_client_request *cn_client_fetch(struct cn_client *client,
 free_request:
     curl_url_cleanup(request->url);
     curl_slist_free_all(request->header_list);
-    cn_buf_fini(&request->upload);
+    upload_free(request);
     cn_free(request->origin);
     cn_free(request);
     return NULL;

@@ -26,8 +26,7 @@
  * So headers are always delivered as received, and whether the body is decoded can
  * be decided as late as in on_head (cn_client_set_decode), or later if on_head pauses.
  *
- * WebSocket clients do not come through here: open a net/socket.h stream (TLS with
- * ALPN "http/1.1"), write the upgrade request, read the 101, go on with frames.
+ * WebSocket clients do not come through here: net/ws_client.h.
  *
  * Threads:   the loop's.
  * Ownership: everything given to cn_client_fetch() is copied before it returns, the
@@ -46,6 +45,7 @@ struct sockaddr;
 struct cn_client;
 struct cn_client_request; /* one fetch in progress */
 struct cn_trust;
+struct cn_holding;
 
 /* Zero in a number means the default in brackets. */
 struct cn_client_options {
@@ -90,6 +90,9 @@ struct cn_client_params {
     uint64_t body_length; /* STREAM: its length, or CN_CLIENT_LENGTH_UNKNOWN */
     bool accept_encoding; /* send Accept-Encoding for what can be decoded, unless given */
     bool decode;          /* decode gzip, deflate, br and zstd; see cn_client_set_decode() */
+    /* Asked for what the request holds: a body that waits, decoders. Borrowed until on_done, by
+     * which all is given back; NULL: nobody is asked. */
+    struct cn_holding *holding;
     unsigned connect_timeout_ms, head_timeout_ms, idle_timeout_ms; /* 0: the client's */
     unsigned total_timeout_ms;                                     /* 0: none */
 };

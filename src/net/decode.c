@@ -7,6 +7,7 @@
  *
  * "deflate" means zlib's format by the standard, but some origins send the bare
  * one: the first two bytes tell them apart (a zlib header is a multiple of 31). */
+#define ZSTD_STATIC_LINKING_ONLY /* allocators; Debian's library has had them since 1.0 */
 #include "net/decode.h"
 
 #include <string.h>
@@ -15,8 +16,10 @@
 #include <brotli/decode.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/assert.h"
+#include "base/holding.h"
 #include "base/mem.h"
 
 #define STAGE_COUNT_MAX 3
@@ -42,6 +45,7 @@ struct stage {
     uint8_t head;      /* deflate: the first byte, until the second tells the format */
     bool head_held;    /* `head` waits */
     bool format_known; /* deflate: zlib or bare was decided */
+    bool ready;        /* its library has what it begins with */
     union {
         z_stream z;
         BrotliDecoderState *br;
@@ -68,32 +72,33 @@ static int coding_find(const char *name, size_t length)
     return -1;
 }
 
-static struct stage *stage_new(enum coding coding)
+static struct stage *stage_new(enum coding coding, struct cn_holding *holding)
 {
     struct stage *stage = cn_alloc(sizeof(*stage));
     memset(stage, 0, offsetof(struct stage, output));
     stage->coding = coding;
     stage->flushed = true;
-    int ok = 1;
+    stage->u.z =
+        (z_stream){.zalloc = cn_holding_alloc_items, .zfree = cn_holding_free, .opaque = holding};
     switch (coding) {
     case CODING_GZIP:
-        ok = inflateInit2(&stage->u.z, 16 + MAX_WBITS) == Z_OK;
+        stage->ready = inflateInit2(&stage->u.z, 16 + MAX_WBITS) == Z_OK;
         break;
     case CODING_DEFLATE:
-        ok = inflateInit2(&stage->u.z, MAX_WBITS) == Z_OK;
+        stage->ready = inflateInit2(&stage->u.z, MAX_WBITS) == Z_OK;
         break;
     case CODING_BR:
-        stage->u.br = BrotliDecoderCreateInstance(NULL, NULL, NULL);
-        ok = stage->u.br != NULL;
+        stage->u.br = BrotliDecoderCreateInstance(cn_holding_alloc, cn_holding_free, holding);
+        stage->ready = stage->u.br != NULL;
         break;
     case CODING_ZSTD:
-        stage->u.zstd = ZSTD_createDStream();
-        ok = stage->u.zstd != NULL;
-        if (ok)
+        stage->u.zstd =
+            ZSTD_createDCtx_advanced((ZSTD_customMem){cn_holding_alloc, cn_holding_free, holding});
+        stage->ready = stage->u.zstd != NULL;
+        if (stage->ready)
             (void)ZSTD_DCtx_setParameter(stage->u.zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
         break;
     }
-    CN_ASSERT(ok); /* fails only for want of memory */
     return stage;
 }
 
@@ -118,6 +123,12 @@ static int stage_damaged(struct stage *stage, const char *detail, struct cn_err 
 {
     return cn_err_set(err, CN_EPROTOCOL, "the body is not valid %s data: %s",
                       coding_names[stage->coding], detail ? detail : "damaged");
+}
+
+static int no_memory(const struct stage *stage, struct cn_err *err)
+{
+    return cn_err_set(err, CN_ENOMEM, "there is no memory to undo %s now",
+                      coding_names[stage->coding]);
 }
 
 static int inflate_some(struct stage *stage, struct cn_err *err)
@@ -146,6 +157,8 @@ static int inflate_some(struct stage *stage, struct cn_err *err)
         stage->flushed = true;
         stage->between = stage->coding == CODING_GZIP;
         stage->done = !stage->between;
+    } else if (rc == Z_MEM_ERROR) {
+        return no_memory(stage, err);
     } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
         return stage_damaged(stage, z->msg, err);
     }
@@ -187,9 +200,13 @@ static int brotli_some(struct stage *stage, struct cn_err *err)
     size_t room = sizeof(stage->output);
     BrotliDecoderResult rc = BrotliDecoderDecompressStream(stage->u.br, &stage->input_size,
                                                            &stage->input, &room, &out, NULL);
-    if (rc == BROTLI_DECODER_RESULT_ERROR)
-        return stage_damaged(stage,
-                             BrotliDecoderErrorString(BrotliDecoderGetErrorCode(stage->u.br)), err);
+    if (rc == BROTLI_DECODER_RESULT_ERROR) {
+        BrotliDecoderErrorCode code = BrotliDecoderGetErrorCode(stage->u.br);
+        if (code <= BROTLI_DECODER_ERROR_ALLOC_CONTEXT_MODES &&
+            code >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES)
+            return no_memory(stage, err);
+        return stage_damaged(stage, BrotliDecoderErrorString(code), err);
+    }
     stage->flushed = rc != BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
     stage->done = rc == BROTLI_DECODER_RESULT_SUCCESS;
     return (int)(sizeof(stage->output) - room);
@@ -200,6 +217,8 @@ static int zstd_some(struct stage *stage, struct cn_err *err)
     ZSTD_inBuffer in = {stage->input, stage->input_size, 0};
     ZSTD_outBuffer out = {stage->output, sizeof(stage->output), 0};
     size_t rc = ZSTD_decompressStream(stage->u.zstd, &out, &in);
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
+        return no_memory(stage, err);
     if (ZSTD_isError(rc))
         return stage_damaged(stage, ZSTD_getErrorName(rc), err);
     stage->input += in.pos;
@@ -224,6 +243,8 @@ static int stage_next(struct stage *stage, const uint8_t **bytes, struct cn_err 
             stage->input_size = (size_t)rc;
             continue;
         }
+        if (!stage->ready)
+            return no_memory(stage, err);
         stage->started = true;
         int made;
         switch (stage->coding) {
@@ -249,7 +270,7 @@ static int stage_next(struct stage *stage, const uint8_t **bytes, struct cn_err 
     }
 }
 
-struct cn_decode *cn_decode_new(const char *coding)
+struct cn_decode *cn_decode_new(const char *coding, struct cn_holding *holding)
 {
     enum coding found[STAGE_COUNT_MAX];
     size_t count = 0;
@@ -270,7 +291,7 @@ struct cn_decode *cn_decode_new(const char *coding)
         return NULL;
     struct cn_decode *decode = CN_NEW(struct cn_decode);
     while (count > 0) { /* the coding named last was applied last */
-        struct stage *stage = stage_new(found[--count]);
+        struct stage *stage = stage_new(found[--count], holding);
         if (decode->stage_count > 0)
             stage->before = decode->stages[decode->stage_count - 1];
         decode->stages[decode->stage_count++] = stage;

@@ -17,6 +17,7 @@
 #define CN_DECODE_CHUNK 65536
 
 struct cn_decode;
+struct cn_holding;
 
 /* What cn_decode_new() understands, for an Accept-Encoding header. */
 #define CN_DECODE_ACCEPT "gzip, deflate, br, zstd"
@@ -24,14 +25,15 @@ struct cn_decode;
 /* `coding` is the value of a Content-Encoding header: a list, undone from its end,
  * of at most three. NULL if it is empty, "identity", or has one that is not known:
  * then the body is delivered as it is. */
-struct cn_decode *cn_decode_new(const char *coding);
+/* `holding` is asked for the memory of the libraries until cn_decode_free(); NULL: nobody is. */
+struct cn_decode *cn_decode_new(const char *coding, struct cn_holding *holding);
 void cn_decode_free(struct cn_decode *decode);
 
 /* Gives it more input; borrowed until cn_decode_next() has returned 0. Call it only
  * when that is so. */
 void cn_decode_feed(struct cn_decode *decode, const void *bytes, size_t size);
 /* The next piece of output: its size, with *bytes set (borrowed until the next call);
- * 0: all input is used up; CN_EPROTOCOL: damaged input. */
+ * 0: all input is used up; CN_EPROTOCOL: damaged input; CN_ENOMEM. */
 int cn_decode_next(struct cn_decode *decode, const uint8_t **bytes, struct cn_err *err);
 /* After the last input: 0, or CN_EPROTOCOL if the coded data is incomplete. */
 int cn_decode_finish(struct cn_decode *decode, struct cn_err *err);

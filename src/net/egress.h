@@ -6,8 +6,8 @@
  *
  *   E1  An address is refused if it is in `deny` and not in `allow`.
  *   E2  It is the address that counts, after the name was resolved, for each connection: a name
- * that resolves to something else the second time gains nothing. E3  An IPv4 address inside an IPv6
- * one (mapped, 64:ff9b::/96, 2002::/16) counts as itself.
+ *       that resolves to something else the second time gains nothing.
+ *   E3  An IPv4 address inside an IPv6 one (mapped, 64:ff9b::/96, 2002::/16) counts as itself.
  *
  * Threads: immutable; any. */
 #ifndef CN_NET_EGRESS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net/trust.h - which certificates outgoing TLS connections believe.
+/* net/trust.h - the certificate authorities that outgoing TLS connections trust.
  *
  * The system's certificate authorities (OpenSSL's default file and folder, read when
  * the first connection needs them, so that starting costs nothing) and, if asked for,

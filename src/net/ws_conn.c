@@ -40,13 +40,14 @@ struct cn_ws_lane {
     struct cn_ws_options options;
     struct cn_ws_deflate *deflate;
     struct cn_list open, closing; /* of struct cn_ws (W1) */
+    struct cn_list cut; /* of those that were cut, until their wire says that it is closed */
     size_t count;
     bool shut_down, freeing;
 };
 
 struct cn_ws {
     struct cn_ws_lane *lane;
-    struct cn_list link; /* in lane->open or lane->closing */
+    struct cn_list link; /* in lane->open, closing or cut */
     uint64_t deadline_ms;
     uint64_t heard_ms;        /* when the peer last sent anything */
     struct cn_stream *stream; /* of a server; NULL: a client's */
@@ -81,6 +82,7 @@ struct cn_ws_lane *cn_ws_lane_new(uv_loop_t *loop, const struct cn_ws_options *o
     lane->deflate = cn_ws_deflate_new();
     cn_list_init(&lane->open);
     cn_list_init(&lane->closing);
+    cn_list_init(&lane->cut);
     CN_ASSERT(uv_timer_init(loop, &lane->timer) == 0);
     lane->timer.data = lane;
     return lane;
@@ -103,7 +105,8 @@ void cn_ws_lane_free(struct cn_ws_lane *lane)
 
 void cn_ws_lane_check(const struct cn_ws_lane *lane)
 {
-    CN_ASSERT(lane->count == cn_list_length(&lane->open) + cn_list_length(&lane->closing));
+    CN_ASSERT(lane->count == cn_list_length(&lane->open) + cn_list_length(&lane->closing) +
+                                 cn_list_length(&lane->cut));
 }
 
 size_t cn_ws_lane_count(const struct cn_ws_lane *lane)
@@ -292,6 +295,14 @@ static void cut(struct cn_ws *ws, const char *error)
         cn_ws_end_abort(ws->end, error);
     let_go(ws);
     io_close(ws, true);
+}
+
+/* Its time is over: it is looked at no more. */
+static void cut_for_good(struct cn_ws *ws)
+{
+    cn_list_remove(&ws->link);
+    cn_list_push_back(&ws->lane->cut, &ws->link);
+    cut(ws, NULL);
 }
 
 /* The peer broke the protocol: tell it how, and those behind the other end that it is over. */
@@ -721,8 +732,7 @@ void cn_ws_lane_tick(struct cn_ws_lane *lane, uint64_t now_ms)
         struct cn_ws *ws = CN_CONTAINER_OF(lane->closing.next, struct cn_ws, link);
         if (ws->deadline_ms > now_ms)
             break;
-        cn_list_remove(&ws->link);
-        cut(ws, NULL);
+        cut_for_good(ws);
     }
 }
 
@@ -749,5 +759,5 @@ void cn_ws_lane_abort(struct cn_ws_lane *lane)
     cn_list_splice(&lane->closing, &lane->open);
     struct cn_list *node;
     while ((node = cn_list_take_front(&lane->closing)))
-        cut(CN_CONTAINER_OF(node, struct cn_ws, link), NULL);
+        cut_for_good(CN_CONTAINER_OF(node, struct cn_ws, link));
 }

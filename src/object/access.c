@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/block.h"
 #include "base/loop.h"
 #include "object/alarm.h"
 #include "object/internal.h"
@@ -102,6 +103,7 @@ int cn_access_begin(struct cn_access *access, struct cn_err *err)
                      .data = access},
     };
     access->mail.deliver = deliver_begin;
+    cn_may_block_here();
     uv_sem_init(&access->done, 0);
     int rc;
     if (!cn_mailbox_send(access->lane->mailbox, &access->mail)) {
@@ -136,6 +138,7 @@ void cn_access_end(struct cn_access *access)
     cn_loop_assert_other(access->lane->loop);
     access->suspended = false;
     access->mail.deliver = deliver_end;
+    cn_may_block_here();
     uv_sem_init(&access->done, 0);
     if (cn_mailbox_send(access->lane->mailbox, &access->mail))
         uv_sem_wait(&access->done);
@@ -170,6 +173,7 @@ int cn_access_lane(struct cn_node *node, const struct cn_object_key *key,
                         .fn = fn,
                         .data = data};
     cn_loop_assert_other(look.lane->loop);
+    cn_may_block_here();
     uv_sem_init(&look.done, 0);
     bool sent = cn_mailbox_send(look.lane->mailbox, &look.mail);
     if (sent)

@@ -45,10 +45,10 @@ struct hint {
 
 /* An alarm whose last run failed. */
 struct retry {
-    int64_t stored_ms; /* which one it was */
-    int64_t due_ms;    /* when it is tried again */
-    unsigned retries;  /* failures of the class's own: those count */
-    unsigned attempts; /* all, for the delay */
+    int64_t stored_ms;  /* which one it was */
+    int64_t due_ms;     /* when it is tried again */
+    unsigned count;     /* of runs that failed, */
+    unsigned own_count; /* by the class's own fault: those count */
 };
 
 struct cn_alarm_queue {
@@ -77,10 +77,7 @@ static int64_t now_ms(struct cn_object_lane *lane)
 
 static void heap_push(struct cn_alarm_queue *queue, struct hint hint)
 {
-    if (queue->count == queue->capacity) {
-        queue->capacity = queue->capacity ? queue->capacity * 2 : 64;
-        queue->heap = cn_realloc(queue->heap, queue->capacity * sizeof(*queue->heap));
-    }
+    CN_GROW(queue->heap, queue->count, queue->capacity);
     size_t i = queue->count++;
     while (i > 0 && queue->heap[(i - 1) / 2].time_ms > hint.time_ms) {
         queue->heap[i] = queue->heap[(i - 1) / 2];
@@ -122,10 +119,7 @@ static void add_hint(struct cn_object_lane *lane, const struct cn_object_key *ke
 static void put_aside(struct cn_object_lane *lane, const struct hint *hint)
 {
     struct cn_alarm_queue *queue = lane->alarms;
-    if (queue->aside_count == queue->aside_capacity) {
-        queue->aside_capacity = queue->aside_capacity ? queue->aside_capacity * 2 : 64;
-        queue->aside = cn_realloc(queue->aside, queue->aside_capacity * sizeof(*queue->aside));
-    }
+    CN_GROW(queue->aside, queue->aside_count, queue->aside_capacity);
     queue->aside[queue->aside_count++] = *hint;
 }
 
@@ -151,14 +145,23 @@ static int64_t retry_delay(struct cn_object_lane *lane, unsigned retries)
     return delay + (int64_t)cn_rand_below(&lane->rand, (uint64_t)delay / 4 + 1);
 }
 
+static bool was_set(const struct cn_object *object, int level)
+{
+    return object->alarm_was_set >> (level - 1) & 1;
+}
+
 /* Ends a run: forgets the alarm, or stores when to try again. In a turn of the object. */
 static void finish_run(struct cn_object *object, int64_t next_ms)
 {
     struct cn_err err;
     object->alarm_running = false;
+    struct cn_database *db = cn_object_database(object, &err);
+    for (int level = db ? cn_database_savepoint_level(db) : 0; level > 0; level--) { /* A8 */
+        if (!was_set(object, level))
+            cn_database_set_saved_alarm(db, level, next_ms);
+    }
     if (object->alarm_set)
         return; /* another was set meanwhile: that one stands */
-    struct cn_database *db = cn_object_database(object, &err);
     if (!db || cn_database_set_alarm(db, next_ms, &err) < 0)
         cn_object_reset(object, CN_FAULT_RESET, err.code, "the alarm could not be stored: %s",
                         err.text);
@@ -185,11 +188,11 @@ static void try_again(struct cn_object_lane *lane, const struct alarm_call *alar
         retry = CN_NEW(struct retry);
         cn_map_set(&lane->alarms->retries, key, sizeof(*key), retry);
     }
-    if (retry->stored_ms != alarm->info.scheduled_ms)
-        *retry = (struct retry){.stored_ms = alarm->info.scheduled_ms};
-    retry->due_ms = now_ms(lane) + retry_delay(lane, retry->attempts++);
-    retry->retries =
-        alarm->info.retry_count + (alarm->call.envelope.faults & CN_FAULT_REMOTE ? 1 : 0);
+    retry->stored_ms = alarm->info.scheduled_ms;
+    retry->due_ms = now_ms(lane) + retry_delay(lane, alarm->info.retry_count);
+    retry->count = alarm->info.retry_count + 1;
+    retry->own_count =
+        alarm->info.own_count + (alarm->call.envelope.faults & CN_FAULT_REMOTE ? 1 : 0);
     add_hint(lane, key, retry->due_ms);
 }
 
@@ -197,7 +200,7 @@ static void try_again(struct cn_object_lane *lane, const struct alarm_call *alar
 static void give_up(struct cn_object *object, const struct alarm_call *alarm)
 {
     cn_error("%s: alarm() failed %u times and is given up: %s", object->ns->name,
-             alarm->info.retry_count + 1, alarm->call.envelope.err.text);
+             alarm->info.own_count + 1, alarm->call.envelope.err.text);
     cn_counter_add(&cn_object_metrics(object)->alarms_given_up, 1);
     forget_retry(object->lane, &object->key);
     cn_object_enter(object);
@@ -235,7 +238,7 @@ static void on_alarm_done(struct cn_envelope *envelope)
         forget_retry(lane, &call->key);
     else if (!running) /* it was reset under it: the stored alarm is still there and due */
         try_again(lane, alarm);
-    else if (envelope->faults & CN_FAULT_REMOTE && alarm->info.retry_count >= CN_ALARM_RETRIES_MAX)
+    else if (envelope->faults & CN_FAULT_REMOTE && alarm->info.own_count >= CN_ALARM_RETRIES_MAX)
         give_up(object, alarm);
     else if (!object->alarm_set)
         try_again(lane, alarm);
@@ -265,6 +268,21 @@ static void look_later(struct cn_object_lane *lane, const struct hint *hint,
     add_hint(lane, &hint->key, now_ms(lane) + UNREADABLE_MS);
 }
 
+/* A7: of an object whose database is not open, the catalog knows it. 1; 0: there is none. */
+static int stored_alarm(const struct cn_lane_shard *own, const struct cn_object_key *key,
+                        const struct cn_object *object, int64_t *stored_ms, struct cn_err *err)
+{
+    struct cn_catalog_entry entry = {.alarm_ms = CN_ALARM_NONE};
+    char name[CN_OBJECT_NAME_MAX + 1];
+    int found = 1;
+    if (object && object->db)
+        entry.alarm_ms = cn_database_alarm(object->db);
+    else
+        found = cn_catalog_find(cn_store_catalog(own->store), key, &entry, name, err);
+    *stored_ms = entry.alarm_ms;
+    return found < 0 ? found : found && entry.alarm_ms != CN_ALARM_NONE;
+}
+
 static void fire(struct cn_object_lane *lane, const struct hint *hint)
 {
     const struct cn_lane_shard *own = cn_lane_shard_of(lane, &hint->key);
@@ -284,25 +302,16 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
     struct cn_err err;
     if (cn_map_find(&lane->alarms->calls, &hint->key, sizeof(hint->key)))
         return; /* A1: its end looks again */
-    if (object) {
-        if (object->state == CN_OBJECT_SUSPENDED)
-            return; /* the end of the visit looks again */
-        if (!cn_object_database(object, &err)) {
-            look_later(lane, hint, &err);
-            return;
-        }
-        stored = cn_database_alarm(object->db);
-    } else {
-        struct cn_catalog_entry entry;
-        char name[CN_OBJECT_NAME_MAX + 1];
-        int found = cn_catalog_find(cn_store_catalog(own->store), &hint->key, &entry, name, &err);
-        if (found < 0)
-            look_later(lane, hint, &err);
-        if (found != 1)
-            return;
-        stored = entry.alarm_ms;
+    if (object && object->state == CN_OBJECT_SUSPENDED)
+        return;                                           /* the end of the visit looks again */
+    if (object && object->state == CN_OBJECT_RESTORING) { /* A7: it may have another soon */
+        add_hint(lane, &hint->key, now_ms(lane) + NOT_TAKEN_MS);
+        return;
     }
-    if (stored == CN_ALARM_NONE)
+    int found = stored_alarm(own, &hint->key, object, &stored, &err);
+    if (found < 0)
+        look_later(lane, hint, &err);
+    if (found != 1)
         return;
     const struct retry *retry = cn_map_find(&lane->alarms->retries, &hint->key, sizeof(hint->key));
     if (retry && retry->stored_ms != stored)
@@ -313,7 +322,11 @@ static void fire(struct cn_object_lane *lane, const struct hint *hint)
         return;
     }
     struct alarm_call *alarm = CN_NEW(struct alarm_call);
-    alarm->info = (struct cn_alarm_info){stored, retry ? retry->retries : 0};
+    alarm->info = (struct cn_alarm_info){.scheduled_ms = stored};
+    if (retry) {
+        alarm->info.retry_count = retry->count;
+        alarm->info.own_count = retry->own_count;
+    }
     alarm->call.kind = CN_CALL_ALARM;
     alarm->call.ns = ns;
     alarm->call.key = hint->key;
@@ -425,8 +438,7 @@ static void arm(struct cn_object_lane *lane)
     int64_t wait = queue->heap[0].time_ms - now_ms(lane);
     if (wait < 0)
         wait = 0;
-    uv_update_time(lane->loop);
-    uv_timer_start(&queue->timer, on_timer, (uint64_t)wait, 0);
+    uv_timer_start(&queue->timer, on_timer, cn_loop_delay(lane->loop, (uint64_t)wait, true), 0);
 }
 
 void cn_alarm_tick(struct cn_object_lane *lane)
@@ -488,6 +500,32 @@ int cn_object_alarm_set(struct cn_object *object, int64_t alarm_ms, struct cn_er
     return 0;
 }
 
+int cn_object_savepoint(struct cn_object *object, struct cn_err *err)
+{
+    static_assert(CN_SAVEPOINT_MAX <= 64, "a bit for each");
+    cn_loop_assert_owner(object->lane->loop);
+    struct cn_database *db = cn_object_database(object, err);
+    int level = db ? cn_database_savepoint(db, err) : err->code;
+    if (level > 0) {
+        uint64_t bit = (uint64_t)1 << (level - 1);
+        object->alarm_was_set = (object->alarm_was_set & ~bit) | (object->alarm_set ? bit : 0);
+    }
+    return level;
+}
+
+int cn_object_savepoint_end(struct cn_object *object, int level, bool keep, struct cn_err *err)
+{
+    cn_loop_assert_owner(object->lane->loop);
+    struct cn_database *db = cn_object_database(object, err);
+    if (!db)
+        return err->code;
+    int rc = keep ? cn_database_savepoint_release(db, level, err)
+                  : cn_database_savepoint_rollback(db, level, err);
+    if (rc == 0 && !keep) /* A8 */
+        object->alarm_set = was_set(object, level);
+    return rc;
+}
+
 void cn_alarm_committed(struct cn_object *object)
 {
     if (!object->alarm_changed)
@@ -501,11 +539,13 @@ void cn_alarm_committed(struct cn_object *object)
 void cn_alarm_give_up(struct cn_object *object)
 {
     cn_loop_assert_owner(object->lane->loop);
-    if (!object->alarm_running || object->alarm_set || !object->db)
+    if (!object->alarm_running || !object->db)
         return;
     if (object->class_->release)
         object->class_->release(object, object->instance);
     cn_database_rollback(object->db);
+    if (cn_database_alarm(object->db) != object->alarm_scheduled_ms)
+        return; /* another was set, and committed (A8) */
     struct cn_err err;
     uint64_t lsn;
     int rc = cn_database_set_alarm(object->db, CN_ALARM_NONE, &err);

@@ -21,6 +21,11 @@
  * A6  A shard that is not served fires nothing: a hint that becomes due then is dropped, and all of
  *     the shard's are read anew when it is served again. When it is closed, its hints go, and what
  *     was known of failed runs.
+ * A7  Looking for an alarm opens no database: one that is not open may be another's just now, a
+ *     restore's or a visitor's (O7 of object.h). While an object is restored its alarm waits.
+ * A8  An alarm that was set or deleted in a transaction that is undone was not set: neither does it
+ *     keep the end of the run from taking its own away, nor does a transaction that is undone after
+ *     the run bring that back.
  *
  * Threads: the lane's. */
 #ifndef CN_OBJECT_ALARM_H
@@ -40,7 +45,8 @@ struct cn_object_lane;
 /* Payload of a CN_CALL_ALARM call. */
 struct cn_alarm_info {
     int64_t scheduled_ms;
-    unsigned retry_count;
+    unsigned retry_count; /* runs of it that have failed, */
+    unsigned own_count;   /* and those that count (A3) */
 };
 
 void cn_alarm_lane_init(struct cn_object_lane *lane);

@@ -27,6 +27,8 @@ static void leave_object(struct cn_call *call)
     CN_ASSERT(object && object->running_count > 0);
     if (call->kind != CN_CALL_ACCESS)
         count(object, call);
+    if (call->kind == CN_CALL_SOCKET)
+        cn_object_socket_told(call->payload);
     cn_list_remove(&call->envelope.link);
     object->running_count--;
     object->event_ms = uv_now(object->lane->loop);
@@ -72,8 +74,32 @@ static const char *inbox_full(const struct cn_object *object, const struct cn_ca
     return NULL;
 }
 
-/* On the owner's lane. */
-static void take_in(struct cn_object_lane *lane, struct cn_call *call)
+/* P7: another node has its shard, or may have. */
+static void carry(struct cn_object_lane *lane, struct cn_call *call)
+{
+    if (call->kind == CN_CALL_SOCKET) { /* nothing is lost: it is tried again, or the socket ends */
+        cn_call_turn_away(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED, CN_SHARD_AWAY);
+    } else if (call->kind == CN_CALL_ALARM || !lane->desk->carrier) {
+        cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, CN_SHARD_AWAY);
+    } else {
+        cn_lane_shard_of(lane, &call->key)->away++;
+        call->envelope.to = cn_node_place_of(lane->desk, 0, 0, 0);
+        cn_envelope_carry(&call->envelope);
+    }
+}
+
+void cn_call_back(struct cn_call *call)
+{
+    struct cn_desk *desk = call->envelope.to.desk;
+    struct cn_lane_shard *own = cn_lane_shard_of(desk->objects, &call->key);
+    cn_envelope_back(&call->envelope);
+    CN_ASSERT(own->away > 0);
+    own->away--;
+    call->envelope.to = cn_desk_place(desk);
+}
+
+/* On the owner's lane. `here`: its shard is. */
+static void take_in(struct cn_object_lane *lane, struct cn_call *call, bool here)
 {
     struct cn_object *object = cn_map_find(&lane->objects, &call->key, sizeof(call->key));
     const struct cn_lane_shard *own = cn_lane_shard_of(lane, &call->key);
@@ -81,8 +107,9 @@ static void take_in(struct cn_object_lane *lane, struct cn_call *call)
         cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
         return;
     }
-    if (!cn_lane_shard_takes(own)) {
-        cn_node_elsewhere(lane, call);
+    CN_ASSERT(!here || own->serves);
+    if (!here && !cn_lane_shard_takes(own)) {
+        carry(lane, call);
         return;
     }
     if (call->kind == CN_CALL_ADOPT) {
@@ -106,19 +133,24 @@ static void take_in(struct cn_object_lane *lane, struct cn_call *call)
     }
 }
 
-static void arrive(struct cn_envelope *envelope)
+static void take(struct cn_call *call, bool here)
 {
-    struct cn_object_lane *lane = envelope->to.desk->objects;
-    take_in(lane, cn_call_of(envelope));
+    struct cn_object_lane *lane = call->envelope.to.desk->objects;
+    take_in(lane, call, here);
     /* JavaScript steps when its turn ends, and so does a step; but a class in C may have left an
      * answer that is held, with nobody told to wake the lane for it. */
     if (!cn_list_empty(&lane->held) && !lane->wanted)
         cn_object_lane_kick(lane);
 }
 
-void cn_call_again(struct cn_call *call)
+static void arrive(struct cn_envelope *envelope)
 {
-    arrive(&call->envelope);
+    take(cn_call_of(envelope), false);
+}
+
+void cn_call_take_in(struct cn_call *call)
+{
+    take(call, true);
 }
 
 void cn_call_send(struct cn_call *call, struct cn_object *gate)

@@ -73,9 +73,12 @@ void cn_call_reply(struct cn_call *call, void *result);
 void cn_call_fail(struct cn_call *call, unsigned faults, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* For who has taken a call by cn_node_options.elsewhere, on the lane to which it has come: tries
- * again, which may bring it there once more; or ends it. */
-void cn_call_again(struct cn_call *call);
+/* For the carrier that has it (P8): it is back at the lane to which it had come, ARRIVED. Then it is
+ * answered there, or one of the two below. */
+void cn_call_back(struct cn_call *call);
+/* Its shard is here (cn_lane_shard_is_here()): takes it in, although calls of the shard may be AWAY.
+ */
+void cn_call_take_in(struct cn_call *call);
 void cn_call_turn_away(struct cn_call *call, unsigned faults, int code, const char *text);
 
 #endif

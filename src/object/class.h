@@ -27,6 +27,9 @@ struct cn_class {
     void (*deliver)(struct cn_object *object, void *instance, struct cn_call *call);
     /* After cn_object_kick(). May be NULL if that is never called. */
     void (*resume)(struct cn_object *object, void *instance);
+    /* Back-pressure begins or ends (O8 of object.h): code of the object that has waited may go on
+     * only while there is none. May be NULL. */
+    void (*press)(struct cn_object *object, void *instance, bool begins);
     /* The database is about to be closed: let go of statements. May be NULL. */
     void (*release)(struct cn_object *object, void *instance);
     /* The object leaves memory (evicted, reset, node stops). Calls still under way have been

@@ -10,7 +10,9 @@ static const unsigned moves[CN_ENVELOPE_STATES] = {
     [CN_ENVELOPE_OPEN] = TO(CN_ENVELOPE_GATED) | TO(CN_ENVELOPE_SENT),
     [CN_ENVELOPE_GATED] = TO(CN_ENVELOPE_SENT) | TO(CN_ENVELOPE_DONE),
     [CN_ENVELOPE_SENT] = TO(CN_ENVELOPE_ARRIVED) | TO(CN_ENVELOPE_RETURNING),
-    [CN_ENVELOPE_ARRIVED] = TO(CN_ENVELOPE_ANSWERED) | TO(CN_ENVELOPE_RETURNING),
+    [CN_ENVELOPE_ARRIVED] =
+        TO(CN_ENVELOPE_AWAY) | TO(CN_ENVELOPE_ANSWERED) | TO(CN_ENVELOPE_RETURNING),
+    [CN_ENVELOPE_AWAY] = TO(CN_ENVELOPE_ARRIVED),
     [CN_ENVELOPE_ANSWERED] = TO(CN_ENVELOPE_RETURNING),
     [CN_ENVELOPE_RETURNING] = TO(CN_ENVELOPE_DONE),
     [CN_ENVELOPE_DONE] = TO(CN_ENVELOPE_GATED) | TO(CN_ENVELOPE_SENT),
@@ -43,10 +45,9 @@ static void enlist(struct cn_desk *desk, struct cn_envelope *envelope)
     cn_desk_kick(desk);
 }
 
-/* From the desk of the lane that runs. False: the lane at `place` has ended. */
+/* From the desk of the lane that runs, to that of the place. False: its lane has ended. */
 static bool post(struct cn_envelope *envelope, struct cn_desk *here, const struct cn_place *place)
 {
-    CN_ASSERT(place->kind == CN_PLACE_LANE); /* there are no other nodes */
     if (place->desk == here) {
         enlist(here, envelope);
         return true;
@@ -84,6 +85,38 @@ static void leave(struct cn_envelope *envelope)
         bounce(envelope, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
 }
 
+void cn_envelope_carry(struct cn_envelope *envelope)
+{
+    struct cn_carrier *carrier = envelope->to.desk->carrier;
+    CN_ASSERT(envelope->to.kind == CN_PLACE_NODE);
+    set_state(envelope, CN_ENVELOPE_AWAY);
+    envelope->to.desk->away++;
+    carrier->carry(carrier, envelope);
+}
+
+void cn_envelope_back(struct cn_envelope *envelope)
+{
+    cn_loop_assert_owner(envelope->to.desk->spin.loop);
+    CN_ASSERT(envelope->to.kind == CN_PLACE_NODE && envelope->to.desk->away > 0);
+    set_state(envelope, CN_ENVELOPE_ARRIVED);
+    envelope->to.desk->away--;
+}
+
+static void arrive(struct cn_envelope *envelope)
+{
+    set_state(envelope, CN_ENVELOPE_ARRIVED);
+    if (envelope->to.kind == CN_PLACE_LANE)
+        envelope->arrive(envelope);
+    else if (envelope->to.kind == CN_PLACE_ENDED)
+        cn_envelope_refuse(envelope, CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_ECLOSED,
+                           CN_PLACE_ENDED_TEXT);
+    else if (envelope->to.desk->carrier)
+        cn_envelope_carry(envelope);
+    else
+        cn_envelope_refuse(envelope, CN_FAULT_RETRYABLE, CN_ECLOSED,
+                           "This node is not in a cluster: it reaches no others."); /* P9 */
+}
+
 /* It is where it was to go. */
 static void step(struct cn_desk *desk, struct cn_envelope *envelope)
 {
@@ -95,8 +128,7 @@ static void step(struct cn_desk *desk, struct cn_envelope *envelope)
     } else if (desk->closed) {
         cn_envelope_refuse(envelope, CN_FAULT_RETRYABLE, CN_ECLOSED, "the server is stopping");
     } else {
-        set_state(envelope, CN_ENVELOPE_ARRIVED);
-        envelope->arrive(envelope);
+        arrive(envelope);
     }
 }
 
@@ -219,6 +251,7 @@ void cn_desk_close(struct cn_desk *desk)
     desk->closed = true;
     while (cn_desk_step_one(desk)) {
     }
+    CN_ASSERT(!desk->away); /* P8 */
     uv_close((uv_handle_t *)&desk->spin, NULL);
 }
 
@@ -227,7 +260,7 @@ void cn_desk_check(const struct cn_desk *desk, size_t others)
     CN_LIST_FOREACH(&desk->ready, node)
     {
         const struct cn_envelope *envelope = CN_CONTAINER_OF(node, struct cn_envelope, link);
-        CN_ASSERT(envelope->from.desk == desk && envelope->to.kind == CN_PLACE_LANE);
+        CN_ASSERT(envelope->from.desk == desk);
         CN_ASSERT(envelope->state == CN_ENVELOPE_SENT || envelope->state == CN_ENVELOPE_RETURNING);
     }
     CN_ASSERT(desk->out >= cn_list_length(&desk->ready) + others);

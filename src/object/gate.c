@@ -134,16 +134,14 @@ bool cn_object_is_durable(const struct cn_object *object)
     return object->last_lsn <= cn_store_durable(object->shard->store);
 }
 
-/* Of an output that may not leave: will it ever? Durable or not, nothing leaves once the log has
- * failed while a lease keeps it (store/sink.h). */
-static int held_failed(const struct cn_object_lane *lane, const struct cn_output *output,
-                       struct cn_err *err)
+/* G3: of an output that may not leave, will it ever? Durable or not, nothing leaves once the log
+ * has failed while a lease keeps it (store/sink.h). */
+static bool held_failed(const struct cn_object_lane *lane, const struct cn_output *output,
+                        struct cn_err *err)
 {
     uint64_t lsn;
     struct cn_store *store = waits_for(lane, output, &lsn)->store;
-    if (lsn > cn_store_durable(store))
-        return cn_store_status(store, err);
-    return cn_log_failed(cn_store_log(store), err) ? CN_EREADONLY : 0;
+    return cn_store_lost(store, err) < 0;
 }
 
 unsigned cn_object_lane_release(struct cn_object_lane *lane, unsigned budget)
@@ -152,14 +150,11 @@ unsigned cn_object_lane_release(struct cn_object_lane *lane, unsigned budget)
     while (count < budget && !cn_list_empty(&lane->held)) {
         struct cn_output *output = CN_CONTAINER_OF(lane->held.next, struct cn_output, link);
         struct cn_err err;
-        int failed = 0;
-        if (!may_leave(lane, output)) {
-            failed = held_failed(lane, output, &err);
-            if (!failed)
-                break;
-        }
+        bool leaves = may_leave(lane, output);
+        if (!leaves && !held_failed(lane, output, &err))
+            break;
         cn_list_remove(&output->link);
-        output->send(output, failed ? &err : NULL);
+        output->send(output, leaves ? NULL : &err);
         count++;
     }
     return count;

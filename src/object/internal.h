@@ -23,6 +23,17 @@ void cn_object_resume(struct cn_object *object);
 /* Puts an object that has nothing to do on the list of idle ones. */
 void cn_object_rest(struct cn_object *object);
 
+/* O8 (press.c): it waits for the disk from now on. */
+void cn_object_press(struct cn_object *object);
+/* It waits no longer, for whatever reason. */
+void cn_object_press_forget(struct cn_object *object);
+/* One that waits may go on: true, and it is woken. */
+bool cn_object_lane_unpress(struct cn_object_lane *lane);
+/* Outside of turns: its class is told what it has not heard. False: there is nothing to tell. */
+bool cn_object_press_tell(struct cn_object *object);
+/* Says so if somebody has waited for long. */
+void cn_object_press_tick(struct cn_object_lane *lane);
+
 /* Whether all that it has committed is durable. */
 bool cn_object_is_durable(const struct cn_object *object);
 
@@ -51,9 +62,6 @@ unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *k
  * yet and its namespace has had its share of new objects in this minute. */
 bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct cn_object_key *key,
                     struct cn_store *store);
-/* The call has come to a lane that does not take it, because its shard is not open there: answers
- * it, now or later. */
-void cn_node_elsewhere(struct cn_object_lane *lane, struct cn_call *call);
 void cn_node_register_lane(struct cn_node *node, struct cn_object_lane *lane);
 
 /* --- shards of a lane: lane_shard.c ---------------------------------------------------------- */
@@ -66,9 +74,11 @@ void cn_lane_shard_look(struct cn_lane_shard *own, enum cn_shard_state state, ui
 void cn_lane_shard_detach(struct cn_lane_shard *own);
 /* Answers for those shards that have nothing left. */
 void cn_lane_shards_drain(struct cn_object_lane *lane);
-/* The store knows the name of the namespace from now on. */
-int cn_lane_shard_learn(struct cn_lane_shard *own, const struct cn_namespace *ns,
-                        struct cn_err *err);
+/* Whether the store knows the name of the namespace. */
+bool cn_lane_shard_knows(const struct cn_lane_shard *own, const struct cn_namespace *ns);
+/* It is told, by a thread (O9): then cn_object_learnt() for each object that waits for it. */
+void cn_lane_shard_learn(struct cn_lane_shard *own, struct cn_namespace *ns);
+void cn_object_learnt(struct cn_object *object, const struct cn_err *err);
 static inline struct cn_lane_shard *cn_lane_shard_of(struct cn_object_lane *lane,
                                                      const struct cn_object_key *key)
 {

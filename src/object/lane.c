@@ -38,19 +38,19 @@
 
 /* --- logs ----------------------------------------------------------------------------------- */
 
-/* A log that has failed for good: every object whose writes it never took is ahead of the disk. */
+/* A log that has failed for good: an object whose writes it may never have taken is ahead of the
+ * disk (G3). */
 static void reset_unconfirmed(struct cn_lane_shard *own)
 {
     uint64_t durable = cn_store_durable(own->store);
     struct cn_err err;
-    if (cn_store_status(own->store, &err) == 0)
+    if (cn_store_lost(own->store, &err) == 0)
         return;
     CN_LIST_FOREACH(&own->objects, node)
     {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, shard_link);
         if (object->last_lsn > durable)
-            cn_object_reset(object, CN_FAULT_RESET, CN_EREADONLY, "the writes were lost: %s",
-                            err.text);
+            cn_object_reset(object, CN_FAULT_RESET, CN_EREADONLY, "%s", err.text);
     }
 }
 
@@ -115,6 +115,8 @@ static unsigned step_once(struct cn_object_lane *lane, unsigned budget)
         cn_object_deliver_all(CN_CONTAINER_OF(node, struct cn_object, wake_link));
         count++;
     }
+    if (count < budget && !cn_list_empty(&lane->pressed))
+        count += cn_object_lane_unpress(lane);
     while (count < budget && cn_desk_step_one(lane->desk))
         count++;
     return count + cn_object_lane_release(lane, budget - count);
@@ -276,6 +278,7 @@ static void on_clock(uv_timer_t *timer)
     cn_object_lane_sweep(lane);
     cn_alarm_tick(lane);
     cn_object_socket_lane_tick(lane);
+    cn_object_press_tick(lane);
     cn_object_lane_step(lane);
     check_when_due(lane);
 }
@@ -295,6 +298,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, stru
                                     .data = data};
     cn_map_init(&lane->objects);
     cn_list_init(&lane->woken);
+    cn_list_init(&lane->pressed);
     cn_list_init(&lane->held);
     cn_list_init(&lane->idle);
     cn_list_init(&lane->waiting);

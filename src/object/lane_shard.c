@@ -25,6 +25,17 @@
 /* and those of a shard at least: a connection stays with its store. */
 #define CONNECTIONS_MIN 8
 
+/* A store is told the name of a namespace (O9), on a thread of the pool. */
+struct learning {
+    uv_work_t work;
+    struct cn_list link; /* in own->learning */
+    struct cn_object_lane *lane;
+    struct cn_lane_shard *own;
+    struct cn_shard *shard; /* held, once it has begun */
+    struct cn_namespace *ns;
+    struct cn_err err;
+};
+
 void cn_lane_shard_init(struct cn_lane_shard *own, struct cn_shard *shard,
                         struct cn_object_lane *lane)
 {
@@ -32,6 +43,7 @@ void cn_lane_shard_init(struct cn_lane_shard *own, struct cn_shard *shard,
     own->lane = lane;
     own->alarm_window_ms = INT64_MIN;
     cn_list_init(&own->objects);
+    cn_list_init(&own->learning);
 }
 
 /* On the flusher's thread. */
@@ -45,7 +57,8 @@ static void on_durable(struct cn_log_listener *listener, uint64_t durable_lsn, i
     /* A lane that holds nothing of the shard is not woken. The count is read without a lock: a lane
      * that holds something later looks at the durable LSN itself first. */
     uint64_t wanted = atomic_load(&own->wanted_lsn); /* 1: whatever there is */
-    if (status < 0 || wanted == 1 || (wanted && wanted <= durable_lsn))
+    if (status < 0 || wanted == 1 || (wanted && wanted <= durable_lsn) ||
+        atomic_load(&own->pressed_count))
         uv_async_send(&own->lane->durable);
 }
 
@@ -162,6 +175,16 @@ static void end_objects(struct cn_lane_shard *own)
     CN_CONTAINER_OF(node, struct cn_object, shard_link)->cut = true;
 }
 
+/* S5: whoever waited is gone. One that has begun ends by itself. */
+static void forget_learning(struct cn_lane_shard *own)
+{
+    for (struct cn_list *link; (link = cn_list_take_front(&own->learning));) {
+        struct learning *learning = CN_CONTAINER_OF(link, struct learning, link);
+        if (!learning->shard)
+            cn_free(learning);
+    }
+}
+
 void cn_lane_shard_detach(struct cn_lane_shard *own)
 {
     struct cn_object_lane *lane = own->lane;
@@ -177,6 +200,7 @@ void cn_lane_shard_detach(struct cn_lane_shard *own)
     atomic_store(&own->log_failed, false);
     cn_database_pool_free(own->databases);
     own->databases = NULL;
+    forget_learning(own);
     cn_free(own->learnt);
     own->learnt = NULL;
     own->learnt_count = 0;
@@ -257,19 +281,100 @@ bool cn_object_lane_verifies(struct cn_object_lane *lane, const struct cn_object
 
 /* --- namespaces ------------------------------------------------------------------------------ */
 
-int cn_lane_shard_learn(struct cn_lane_shard *own, const struct cn_namespace *ns,
-                        struct cn_err *err)
+static void learn_next(struct cn_object_lane *lane);
+
+bool cn_lane_shard_knows(const struct cn_lane_shard *own, const struct cn_namespace *ns)
 {
     if (!cn_shards_numbered(own->shard->shards) || !ns)
-        return 0; /* it has given out the number itself */
+        return true; /* it has given out the number itself */
     for (size_t i = 0; i < own->learnt_count; i++) {
         if (own->learnt[i] == ns->id)
-            return 0;
+            return true;
     }
-    int rc = cn_store_namespace_learn(own->store, ns->id, ns->name, err);
-    if (rc < 0)
-        return rc;
-    own->learnt = cn_realloc(own->learnt, (own->learnt_count + 1) * sizeof(*own->learnt));
-    own->learnt[own->learnt_count++] = ns->id;
-    return 0;
+    return false;
+}
+
+static void on_learn(uv_work_t *work)
+{
+    struct learning *learning = work->data;
+    const struct cn_namespace *ns = learning->ns;
+    if (cn_store_namespace_learn(learning->shard->store, ns->id, ns->name, &learning->err) == 0)
+        learning->err.code = 0;
+}
+
+/* The next object that waits for the namespace; what one does may end any other. */
+static struct cn_object *next_learning(const struct cn_lane_shard *own,
+                                       const struct cn_namespace *ns)
+{
+    CN_LIST_FOREACH(&own->objects, node)
+    {
+        struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, shard_link);
+        if (object->learning && object->ns == ns)
+            return object;
+    }
+    return NULL;
+}
+
+static void tell_learnt(struct learning *learning)
+{
+    struct cn_lane_shard *own = learning->own;
+    const struct cn_err *err = learning->err.code ? &learning->err : NULL;
+    if (!err) {
+        own->learnt = cn_realloc(own->learnt, (own->learnt_count + 1) * sizeof(*own->learnt));
+        own->learnt[own->learnt_count++] = learning->ns->id;
+    }
+    for (struct cn_object *object; (object = next_learning(own, learning->ns));)
+        cn_object_learnt(object, err);
+    cn_object_lane_step(own->lane);
+}
+
+static void on_learnt(uv_work_t *work, int status)
+{
+    (void)status; /* never cancelled */
+    struct learning *learning = work->data;
+    struct cn_object_lane *lane = learning->lane;
+    struct cn_shard *shard = learning->shard;
+    lane->learns = false;
+    if (!lane->stopping) {
+        bool wanted = !cn_list_empty(&learning->link); /* else the lane has let go of the shard */
+        cn_list_remove(&learning->link);
+        learn_next(lane);
+        if (wanted)
+            tell_learnt(learning);
+    }
+    cn_shard_release(shard);
+    cn_free(learning);
+}
+
+static void learn(struct learning *learning)
+{
+    learning->lane->learns = true;
+    learning->shard = learning->own->shard;
+    learning->work.data = learning;
+    cn_shard_hold_more(learning->shard);
+    int rc = uv_queue_work(learning->lane->loop, &learning->work, on_learn, on_learnt);
+    CN_ASSERT(rc == 0); /* it fails only without a function */
+}
+
+/* One at a time for each lane: more would take all threads of the pool while an engine stalls. */
+static void learn_next(struct cn_object_lane *lane)
+{
+    for (unsigned i = 0; i < lane->shard_count && !lane->learns; i++) {
+        struct cn_list *list = &lane->shards[i].learning;
+        if (!cn_list_empty(list))
+            learn(CN_CONTAINER_OF(list->next, struct learning, link));
+    }
+}
+
+void cn_lane_shard_learn(struct cn_lane_shard *own, struct cn_namespace *ns)
+{
+    CN_LIST_FOREACH(&own->learning, node)
+    {
+        if (CN_CONTAINER_OF(node, struct learning, link)->ns == ns)
+            return;
+    }
+    struct learning *learning = CN_NEW(struct learning);
+    *learning = (struct learning){.lane = own->lane, .own = own, .ns = ns};
+    cn_list_push_back(&own->learning, &learning->link);
+    learn_next(own->lane);
 }

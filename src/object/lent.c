@@ -135,9 +135,7 @@ void cn_lent_list_add(struct cn_lent_list *list, char *address, double number)
         cn_free(address);
         return;
     }
-    if ((list->count & (list->count - 1)) == 0) /* full: a power of two, or nothing */
-        list->items =
-            cn_realloc(list->items, (list->count ? 2 * list->count : 1) * sizeof(*list->items));
+    CN_GROW_COUNTED(list->items, list->count);
     list->items[list->count++] = (struct cn_lent_given){address, number};
 }
 

@@ -50,7 +50,7 @@ struct cn_lent_address {
 
 /* A note to whoever has lent something, about how long it lasts: "~retain" and "~release", one
  * holder more or less; "~lend@<disk>.<session>" (in hexadecimal): that session of another node
- * holds one of those that the sender has held (remote/loan.h). Its bytes are the number. */
+ * holds one of those that the sender has held (remote/leases.h). Its bytes are the number. */
 enum cn_lent_note_kind { CN_LENT_NO_NOTE, CN_LENT_RETAIN, CN_LENT_RELEASE, CN_LENT_LEND };
 
 struct cn_lent_note {

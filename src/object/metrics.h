@@ -13,6 +13,7 @@ struct cn_object_metrics {
     struct cn_counter calls;      /* answered by the class */
     struct cn_counter failures;   /* ... with an error */
     struct cn_counter overloaded; /* refused: a bound was reached */
+    struct cn_counter held;       /* waited because the disk did not keep up (O8) */
     struct cn_counter started, evicted, resets;
     struct cn_counter alarms, alarm_failures, alarms_given_up;
     struct cn_counter live;               /* gauge: in memory */

@@ -121,15 +121,6 @@ bool cn_node_admits(struct cn_node *node, struct cn_namespace *ns, const struct 
     return take_new_object(ns, (uint32_t)(cn_clock_wall_ms(node->options.clock) / 60000), limit);
 }
 
-void cn_node_elsewhere(struct cn_object_lane *lane, struct cn_call *call)
-{
-    const struct cn_node_options *options = &lane->node->options;
-    if (call->kind == CN_CALL_SOCKET) /* nothing is lost: it is tried again, or the socket ends */
-        cn_call_turn_away(call, CN_FAULT_OVERLOADED, CN_EOVERLOADED, CN_SHARD_AWAY);
-    else if (call->kind == CN_CALL_ALARM || !options->elsewhere || !options->elsewhere(lane, call))
-        cn_call_turn_away(call, CN_FAULT_RETRYABLE, CN_ECLOSED, CN_SHARD_AWAY);
-}
-
 unsigned cn_node_owner_index(struct cn_node *node, const struct cn_object_key *key)
 {
     /* The second half of an id is a keyed hash: as even as can be. */

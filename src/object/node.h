@@ -6,8 +6,8 @@
  * while it runs, so pointers to them stay good.
  *
  * An object lives at a place (object/envelope.h): on the lane number hash(id) mod
- * lanes. Only that lane touches it. With a different number of lanes after a restart the owner is
- * another: nothing on disk depends on it.
+ * lanes, or on that lane of the node that has its shard (P7 there). Only that lane touches it. With
+ * a different number of lanes after a restart the owner is another: nothing on disk depends on it.
  *
  * Threads:   namespaces may be added from any thread (a lock); found ones are read
  *            freely. A cn_object_lane belongs to its thread.
@@ -38,7 +38,6 @@ struct cn_node;
 struct cn_alarm_queue;
 struct cn_database_pool;
 struct cn_lent_letter;
-struct cn_remote_lane;
 struct cn_ws_end;
 
 struct cn_namespace {
@@ -67,12 +66,7 @@ struct cn_node_options {
     unsigned idle_ms;                /* 0: 10 s, for hibernatable objects */
     unsigned idle_long_ms;           /* 0: 70 s, for the others */
     unsigned new_objects_per_minute; /* of a namespace of workers; 0: no limit */
-    /* A call has come to the lane of an object whose shard is not open on this node, or takes no
-     * events. True: it has been taken, and will end in cn_call_again() or cn_call_turn_away() on
-     * this lane, now or later. NULL, or false: it fails as CN_FAULT_RETRYABLE. Alarms and events of
-     * WebSockets are not asked about. */
-    bool (*elsewhere)(struct cn_object_lane *lane, struct cn_call *call);
-    uint64_t disk, life; /* of a node of a cluster, for addresses; 0: a single one */
+    uint64_t disk, life;             /* of a node of a cluster, for addresses; 0: a single one */
 };
 
 /* A write by code that did not run for the object (O5). */
@@ -87,16 +81,19 @@ struct cn_object_lane {
     struct cn_node *node;
     unsigned index;
     uv_loop_t *loop;
-    struct cn_desk *desk;         /* borrowed: of the lane around it, */
-    struct cn_mailbox *mailbox;   /* and that one's */
-    void *data;                   /* the lane around it */
-    struct cn_map objects;        /* key bytes -> struct cn_object */
-    struct cn_list woken;         /* of struct cn_object whose gate has opened */
-    struct cn_list held;          /* of struct cn_output, oldest first (G2) */
-    struct cn_list idle;          /* of struct cn_object, longest idle first */
-    struct cn_list waiting;       /* of struct cn_object that only holds and waits keep */
-    struct cn_list broken;        /* of struct cn_object to be retired by the next sweep */
-    struct cn_list gone;          /* of struct cn_object that were, to be freed by it */
+    struct cn_desk *desk;       /* borrowed: of the lane around it, */
+    struct cn_mailbox *mailbox; /* and that one's */
+    void *data;                 /* the lane around it */
+    struct cn_map objects;      /* key bytes -> struct cn_object */
+    struct cn_list woken;       /* of struct cn_object whose gate has opened */
+    struct cn_list pressed;     /* of struct cn_object that wait for the disk (O8), oldest first */
+    uint64_t pressed_since_ms;  /* there have been some */
+    bool pressed_said;          /* and somebody was told */
+    struct cn_list held;        /* of struct cn_output, oldest first (G2) */
+    struct cn_list idle;        /* of struct cn_object, longest idle first */
+    struct cn_list waiting;     /* of struct cn_object that only holds and waits keep */
+    struct cn_list broken;      /* of struct cn_object to be retired by the next sweep */
+    struct cn_list gone;        /* of struct cn_object that were, to be freed by it */
     struct cn_lane_shard *shards; /* borrowed: shard_count of them, by index */
     unsigned shard_count;
     unsigned draining_count;      /* of them that are to say when nothing is left */
@@ -112,6 +109,7 @@ struct cn_object_lane {
     struct cn_list strays;        /* of struct cn_stray, oldest first: not known to be durable */
     uint64_t stray_last;          /* number of the last */
     uint64_t stray_done;          /* all up to this number are durable */
+    bool learns;                  /* the store of one is told a name (O9) */
     bool stopping;
     unsigned idle_ms, idle_long_ms;
     struct cn_alarm_queue *alarms; /* owned; alarm.c */
@@ -143,7 +141,6 @@ struct cn_object_lane {
      */
     bool (*send_lent)(struct cn_object_lane *lane, struct cn_lent_letter *letter,
                       struct cn_object *gate);
-    struct cn_remote_lane *remote; /* its way to other nodes (remote/); NULL: a single node */
 };
 
 struct cn_node *cn_node_new(const struct cn_node_options *options);
@@ -200,7 +197,7 @@ size_t cn_object_lane_evict(struct cn_object_lane *lane, size_t count);
 /* The lane with this index, or NULL. */
 unsigned cn_node_lane_count(const struct cn_node *node);
 struct cn_object_lane *cn_node_lane(struct cn_node *node, unsigned index);
-/* Where the object lives. */
+/* Where the object lives, or where it is known which node has it. */
 struct cn_place cn_node_place(struct cn_node *node, const struct cn_object_key *key);
 /* The lane of this process that it lives on. */
 struct cn_object_lane *cn_node_owner(struct cn_node *node, const struct cn_object_key *key);

@@ -44,13 +44,20 @@ struct cn_database *cn_object_database(struct cn_object *object, struct cn_err *
         cn_err_set(err, CN_ECLOSED, "the object was reset");
         return NULL;
     }
+    if (object->state == CN_OBJECT_RESTORING || object->state == CN_OBJECT_SUSPENDED) { /* O7 */
+        cn_err_set(err, CN_ELOCKED, "another has the object's database");
+        return NULL;
+    }
     struct cn_database_options options = {0};
     if (object->class_ && object->class_->limits)
         options.limits = *object->class_->limits;
     if (!object->class_ || !object->class_->threads)
         options.pool = object->shard->databases;
-    if (cn_lane_shard_learn(object->shard, object->ns, err) < 0 ||
-        cn_database_open(object->shard->store, &object->key, &options, &object->db, err) < 0)
+    if (!cn_lane_shard_knows(object->shard, object->ns)) { /* O9: it has not started */
+        cn_err_set(err, CN_EOVERLOADED, "the class is used here for the first time; try again");
+        return NULL;
+    }
+    if (cn_database_open(object->shard->store, &object->key, &options, &object->db, err) < 0)
         return NULL;
     struct cn_database_meta meta;
     cn_database_meta(object->db, &meta);
@@ -74,7 +81,8 @@ static int keep_name(struct cn_object *object, struct cn_err *err)
     return cn_database_set_name(object->db, object->name, object->name_size, err);
 }
 
-/* O3: all writes of the turn become one commit. */
+/* O3: all writes of the turn, or since the last cn_object_commit() of it, become one commit. If
+ * SQLite has rolled them back by itself it fails, though the code may have caught the error. */
 static void commit(struct cn_object *object)
 {
     if (!object->db || object->transactions || !cn_database_in_transaction(object->db))
@@ -96,6 +104,20 @@ static void commit(struct cn_object *object)
     object->last_lsn = lsn;
     object->unconfirmed = false;
     cn_alarm_committed(object);
+    if (cn_store_pressure(object->shard->store) != CN_LOG_ROOMY)
+        cn_object_press(object); /* O8 */
+}
+
+int cn_object_commit(struct cn_object *object, struct cn_err *err)
+{
+    cn_loop_assert_owner(object->lane->loop);
+    CN_ASSERT(cn_object_in_turn(object));
+    if (!cn_object_is_broken(object))
+        commit(object);
+    if (!cn_object_is_broken(object))
+        return 0;
+    *err = *object->broken;
+    return err->code;
 }
 
 /* G1, O5. */
@@ -339,9 +361,20 @@ void cn_object_started(struct cn_object *object, const struct cn_err *err)
     cn_object_unlock(object);
 }
 
+static bool is_running(const struct cn_object *object, const struct cn_call *call)
+{
+    CN_LIST_FOREACH(&object->running, node)
+    {
+        if (node == &call->envelope.link)
+            return true;
+    }
+    return false;
+}
+
 /* A turn for the call, which is in no list. */
 static void deliver(struct cn_object *object, struct cn_call *call)
 {
+    bool closes = call->kind == CN_CALL_SOCKET && cn_object_socket_closes(call->payload);
     object->running_count++;
     cn_list_push_back(&object->running, &call->envelope.link);
     cn_object_enter(object);
@@ -349,6 +382,8 @@ static void deliver(struct cn_object *object, struct cn_call *call)
         cn_access_deliver(object, call);
     else
         object->class_->deliver(object, object->instance, call);
+    if (closes && is_running(object, call)) /* else it was answered, and may be gone */
+        cn_object_socket_told(call->payload);
     cn_object_leave(object);
 }
 
@@ -358,7 +393,9 @@ void cn_object_deliver_all(struct cn_object *object)
         return;
     object->busy = true;
     for (;;) {
-        if (object->kicked && object->instance &&
+        if (cn_object_press_tell(object))
+            continue;
+        if (object->kicked && cn_list_empty(&object->press_link) && object->instance &&
             (object->state == CN_OBJECT_RUNNING || object->state == CN_OBJECT_STARTING)) {
             object->kicked = false;
             cn_object_enter(object);
@@ -366,8 +403,12 @@ void cn_object_deliver_all(struct cn_object *object)
             cn_object_leave(object);
             continue;
         }
-        if (object->state != CN_OBJECT_RUNNING || object->gate_locks)
+        if (object->state != CN_OBJECT_RUNNING || object->gate_locks || !object->inbox_count)
             break;
+        if (cn_store_pressure(object->shard->store) == CN_LOG_CROWDED) {
+            cn_object_press(object); /* O8 */
+            break;
+        }
         struct cn_list *node = cn_list_take_front(&object->inbox);
         if (!node)
             break;
@@ -383,8 +424,24 @@ void cn_object_deliver_all(struct cn_object *object)
 static void start_or_restore(struct cn_object *object)
 {
     set_state(object, CN_OBJECT_RESTORING); /* before: it may be over at once */
-    if (!cn_restore_before_start(object))
+    if (!cn_lane_shard_knows(object->shard, object->ns)) {
+        object->learning = true;
+        cn_lane_shard_learn(object->shard, object->ns);
+    } else if (!cn_restore_before_start(object)) {
         start(object);
+    }
+}
+
+void cn_object_learnt(struct cn_object *object, const struct cn_err *err)
+{
+    object->learning = false;
+    if (object->state != CN_OBJECT_RESTORING)
+        return;
+    if (err)
+        cn_object_reset(object, CN_FAULT_RETRYABLE, err->code, "%s", err->text);
+    else if (!cn_restore_before_start(object))
+        start(object);
+    cn_object_deliver_all(object);
 }
 
 /* Calls of what the object has lent do not wait for the input gate here: the class knows whether
@@ -521,6 +578,33 @@ void cn_object_rest(struct cn_object *object)
     cn_list_push_back(&lane->idle, &object->idle_link);
 }
 
+unsigned cn_object_stream_begin(struct cn_object *object)
+{
+    struct cn_shard *shard = object->shard->shard;
+    unsigned turn = atomic_load(&shard->stream_turn) & 1;
+    if (!cn_object_is_broken(object)) {
+        atomic_fetch_add(&shard->streams[turn], 1);
+        object->streams[turn]++;
+    }
+    return turn;
+}
+
+void cn_object_stream_end(struct cn_object *object, unsigned turn)
+{
+    if (!object->streams[turn & 1])
+        return; /* it has ended with the object */
+    object->streams[turn & 1]--;
+    atomic_fetch_sub(&object->shard->shard->streams[turn & 1], 1);
+}
+
+static void end_streams(struct cn_object *object)
+{
+    for (unsigned turn = 0; turn < 2; turn++) {
+        atomic_fetch_sub(&object->shard->shard->streams[turn], object->streams[turn]);
+        object->streams[turn] = 0;
+    }
+}
+
 /* --- the end --------------------------------------------------------------------------------- */
 
 static void fail_all(struct cn_object *object, struct cn_list *calls)
@@ -534,9 +618,10 @@ static void fail_all(struct cn_object *object, struct cn_list *calls)
     }
 }
 
-/* What was not committed is rolled back. */
-static void close_database(struct cn_object *object)
+/* It has nothing of the shard any more. What was not committed is rolled back. */
+static void leave_shard(struct cn_object *object)
 {
+    end_streams(object);
     if (!object->db)
         return;
     if (object->class_ && object->class_->release && object->instance)
@@ -564,10 +649,11 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     cn_list_remove(&object->idle_link);
     if (object->lane->stray == object)
         object->lane->stray = NULL;
+    cn_object_press_forget(object);
     /* The key is free at once: the next call starts a new instance, on the state that is
      * committed. This instance has no storage any more. */
     cn_map_take(&object->lane->objects, &object->key, sizeof(object->key));
-    close_database(object);
+    leave_shard(object);
     cn_alarm_interrupted(object);
     object->running_count = object->inbox_count = 0;
     object->inbox_bytes = 0;
@@ -598,6 +684,7 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
     cn_list_init(&object->idle_link);
     cn_list_init(&object->gone_link);
     cn_list_init(&object->wake_link);
+    cn_list_init(&object->press_link);
     cn_list_init(&object->turn_link);
     cn_map_set(&lane->objects, key, sizeof(*key), object);
     lane->live_count++;
@@ -617,6 +704,7 @@ void cn_object_retire(struct cn_object *object)
     struct cn_object_lane *lane = object->lane;
     if (lane->stray == object)
         lane->stray = NULL;
+    cn_object_press_forget(object);
     cn_list_remove(&object->idle_link);
     cn_list_remove(&object->wake_link);
     if (!cn_object_is_broken(object))
@@ -624,7 +712,7 @@ void cn_object_retire(struct cn_object *object)
     if (object->state == CN_OBJECT_RUNNING)
         cn_counter_add(&cn_object_metrics(object)->evicted, 1);
     set_state(object, CN_OBJECT_GONE); /* what destroy() drops does not bring it back on a list */
-    close_database(object);
+    leave_shard(object);
     cn_list_push_back(&lane->gone, &object->gone_link);
     cn_object_lane_kick(lane);
 }

@@ -26,7 +26,8 @@
  * O1  One live instance per key on the node: an object lives on the lane that the
  *     hash of its id names, in that lane's table.
  * O2  At most one turn at a time on a lane; calls are delivered in order of arrival.
- * O3  Nothing that an object writes in a turn is durable unless all of it is.
+ * O3  Nothing that an object writes in a turn is durable unless all of it is, up to the end of the
+ *     turn or to where it is divided (cn_object_commit()).
  * O4  What is written to an object is committed with a turn that it takes part in, whoever
  *     writes: storage is reached through cn_object_touch().
  * O5  Code that uses the storage of an object for which it does not run (cn_object_touch() finds
@@ -34,6 +35,15 @@
  *     that leaves the lane waits for what is written there (cn_object_lane_gate(), object/gate.c).
  * O6  A broken object stays so: nothing is delivered to it, committed or accepted for it. Its key
  * may have another instance from then on.
+ * O7  The database of an object that is RESTORING or SUSPENDED is somebody else's: nothing on the
+ *     lane opens it.
+ * O8  No commit waits for the disk (L11 of store/log.c). An object whose commit has left the log or
+ *     the pages in memory beyond their bound waits instead, until there is room: its input gate is
+ *     locked, and code of it that has waited does not go on (cn_class.press). At twice the bound no
+ *     event is delivered to any object of the shard. Nobody else waits.
+ * O9  The store of a shard that has never had an object of its namespace is told the name of that
+ *     first (in a cluster, where numbers come from elsewhere): by a thread, for it waits until that
+ *     is durable. Objects of the namespace are RESTORING until then, and their calls wait.
  *
  * Threads:   the lane's.
  * Ownership: the lane's table. */
@@ -87,6 +97,7 @@ struct cn_object {
     unsigned holds;           /* reasons to stay in memory: timers, calls */
     unsigned sockets;         /* accept()ed WebSockets: they keep it as long as they are open */
     unsigned waits;           /* waitUntil() promises */
+    unsigned streams[2];      /* that others read of it: S8 of shard.h */
     unsigned transactions;    /* async transactions open: the turn's end does not commit */
     struct cn_list turn_link; /* in lane->turn while it takes part in the running turn */
     struct cn_list outputs;   /* of struct cn_output given in the running turn */
@@ -97,18 +108,23 @@ struct cn_object {
     /* All that the transaction has written so far may leave before it is durable
      * (allowUnconfirmed). Whoever writes anything else clears it. */
     bool unconfirmed;
-    struct cn_list idle_link; /* in lane->idle while nothing is under way, in lane->waiting while
-                                 only holds and waits keep it */
-    uint64_t idle_since_ms;   /* in lane->idle */
-    uint64_t event_ms;        /* the last event came, or ended */
-    bool hibernatable;        /* evicted after 10 s, else after 70 s */
-    struct cn_list wake_link; /* in lane->woken */
-    bool kicked;              /* its class has something to go on with: cn_object_kick() */
-    bool busy;                /* cn_object_deliver_all() or cn_object_reset() is on the stack */
-    struct cn_list gone_link; /* in lane->gone */
+    struct cn_list idle_link;  /* in lane->idle while nothing is under way, in lane->waiting while
+                                  only holds and waits keep it */
+    uint64_t idle_since_ms;    /* in lane->idle */
+    uint64_t event_ms;         /* the last event came, or ended */
+    bool hibernatable;         /* evicted after 10 s, else after 70 s */
+    struct cn_list wake_link;  /* in lane->woken */
+    struct cn_list press_link; /* in lane->pressed (O8) */
+    bool learning;             /* RESTORING, because of O9 */
+    bool press_told;           /* what its class knows of that */
+    bool kicked;               /* its class has something to go on with: cn_object_kick() */
+    bool busy;                 /* cn_object_deliver_all() or cn_object_reset() is on the stack */
+    struct cn_list gone_link;  /* in lane->gone */
     /* Alarms (alarm.c). */
     bool alarm_running; /* alarm() is under way */
-    bool alarm_set;     /* and it, or somebody meanwhile, has set another */
+    bool alarm_set;     /* and it, or somebody meanwhile, has set another; */
+    uint64_t
+        alarm_was_set;  /* the same when each savepoint was opened, the first in the lowest bit */
     bool alarm_changed; /* in the running turn */
     int64_t alarm_scheduled_ms;
     int64_t alarm_started_ms; /* of the run under way */
@@ -137,6 +153,9 @@ void cn_turn_focus(struct cn_object_lane *lane, struct cn_object *object);
 /* A turn of the object. */
 void cn_object_enter(struct cn_object *object);
 void cn_object_leave(struct cn_object *object);
+/* Within a turn: what the object has written so far is committed, whatever becomes of the turn
+ * (O3); not while a transaction is open. Negative: it could not be, and the object is broken. */
+int cn_object_commit(struct cn_object *object, struct cn_err *err);
 /* Within a turn: its storage is about to be used (O4, O5). */
 void cn_object_touch(struct cn_object *object);
 /* Within a turn, code running for nobody: the object whose gate holds what leaves the lane now
@@ -172,6 +191,10 @@ void cn_object_unhold(struct cn_object *object);
 void cn_object_wait(struct cn_object *object);
 void cn_object_unwait(struct cn_object *object);
 
+/* A body of it begins to be read by others; the number is for its end. S8 of shard.h. */
+unsigned cn_object_stream_begin(struct cn_object *object);
+void cn_object_stream_end(struct cn_object *object, unsigned turn);
+
 /* Ends this instance: rolls back the running turn, fails everything under way with `faults`
  * and the sentence; the next call starts a new instance. */
 void cn_object_reset(struct cn_object *object, unsigned faults, int code, const char *format, ...)
@@ -180,5 +203,10 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
 /* Alarms, as the running turn sees them. */
 int cn_object_alarm_get(struct cn_object *object, int64_t *alarm_ms, struct cn_err *err);
 int cn_object_alarm_set(struct cn_object *object, int64_t alarm_ms, struct cn_err *err);
+
+/* Savepoints of its database (store/database.h), and of what is known of its alarm (A8 of
+ * object/alarm.h): no other way to open one, or to end it. */
+int cn_object_savepoint(struct cn_object *object, struct cn_err *err);
+int cn_object_savepoint_end(struct cn_object *object, int level, bool keep, struct cn_err *err);
 
 #endif

@@ -13,6 +13,9 @@
  * G2  Outputs of one lane leave in the order they were given: a later one never
  *     overtakes, whichever object or shard it is of. Those of a shard that is closed
  *     fail at once, wherever they stand.
+ * G3  What the log has taken becomes durable, on a full disk too: an output that waits for its
+ *     commit is told an error only when the log has failed, and then that nobody knows whether the
+ *     commit is there. Whether writes are accepted at the moment (cn_store_status()) is not asked.
  *
  * Threads:   the lane that owns the object.
  * Ownership: the giver's; linked until `send` has begun. */

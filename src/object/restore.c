@@ -171,11 +171,10 @@ static void on_next_work(uv_work_t *work)
 }
 
 /* A new object has its name only from the call that made it; it must outlive that call. */
-static int keep_name(struct cn_restore_request *request, struct cn_err *err)
+static int keep_name(struct cn_restore_request *request, uint64_t *lsn, struct cn_err *err)
 {
     struct cn_database *db;
     struct cn_database_meta meta;
-    uint64_t lsn;
     if (!request->name || request->name_size > CN_OBJECT_NAME_MAX)
         return 0;
     int rc = cn_database_open(request->shard->store, &request->key, NULL, &db, err);
@@ -185,7 +184,7 @@ static int keep_name(struct cn_restore_request *request, struct cn_err *err)
     if (!meta.has_name) {
         rc = cn_database_set_name(db, request->name, request->name_size, err);
         if (rc == 0)
-            rc = cn_database_commit(db, &lsn, err);
+            rc = cn_database_commit(db, lsn, err);
     }
     cn_database_close(db);
     return rc;
@@ -210,7 +209,7 @@ static void on_carry_out_work(uv_work_t *work)
                  : cn_history_restore_from(shard->history, shard->store, &request->key, &source,
                                            &lsn, NULL, err);
     if (rc == 0)
-        rc = keep_name(request, err);
+        rc = keep_name(request, &lsn, err);
     if (rc == 0)
         rc = cn_store_wait(shard->store, lsn, err);
     if (rc < 0 && !is_hopeless(rc))

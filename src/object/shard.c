@@ -272,6 +272,16 @@ int cn_shards_open(struct cn_shards *shards, unsigned index, struct cn_store *st
     return rc;
 }
 
+unsigned cn_shards_turn(struct cn_shards *shards, unsigned index)
+{
+    return atomic_fetch_add(&shards->shards[index].stream_turn, 1);
+}
+
+bool cn_shards_streams(struct cn_shards *shards, unsigned index, unsigned turn)
+{
+    return atomic_load(&shards->shards[index].streams[turn & 1]) > 0;
+}
+
 void cn_shards_stop(struct cn_shards *shards, unsigned index, cn_shard_done done, void *data)
 {
     change_to(shards, index, CN_SHARD_STOPPING, done, data);

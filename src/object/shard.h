@@ -4,7 +4,7 @@
  * The objects of a node are cut into shards. A shard is a store of its own (log, catalog, history)
  * with the objects whose ids fall into it. A single node has one, which is open for as long as the
  * node lives. A node of a cluster has many numbers and the stores of those that it owns at the
- * moment; which ones is decided elsewhere (cluster/), by a thread that is no lane's, and this is
+ * moment; which ones is decided elsewhere (membership/), by a thread that is no lane's, and this is
  * what it calls.
  *
  *     cluster's thread            the set of shards               each lane
@@ -53,6 +53,9 @@
  * S7  stop() loses nothing that was promised: calls that have arrived are answered, alarms that run
  *     end, answers leave. Objects are then ended as by an eviction; timers and waitUntil() are not
  *     waited for. Messages for sleeping WebSockets wait, so that resume() goes on with them.
+ * S8  Bodies that others read of an object are counted by turns: cn_shards_turn() begins another,
+ *     and tells when those that had begun before are over. So whoever moves a shard can let streams
+ *     end while all else is served, and new ones do not keep it.
  *
  * Who is hurt by close(): calls under way fail as CN_FAULT_RETRYABLE, WebSockets end with 1012
  * (service restart) unless the shard was STOPPED (K7 of object/socket.h), an alarm that ran is
@@ -111,7 +114,7 @@ struct cn_shards_options {
      * durable when it returns. Any thread that may block. NULL: the store of the only shard gives
      * them out. */
     int (*number)(void *data, const char *name, uint32_t *namespace_id, struct cn_err *err);
-    /* A number has this name from now on, here and on every node (K2 of server/classes.h). Any
+    /* A number has this name from now on, here and on every node (K2 of project/classes.h). Any
      * thread that may block. NULL: nobody is told. */
     int (*named)(void *data, uint32_t namespace_id, const char *name, struct cn_err *err);
     /* Whether the node may take events of this shard now: its lease. On lanes, for every call; must
@@ -152,6 +155,10 @@ int cn_shards_open(struct cn_shards *shards, unsigned index, struct cn_store *st
 /* From OPENING and OPEN; otherwise `done` is told that it was not reached. How long it may take is
  * the caller's to say: close() ends what does not end by itself. */
 void cn_shards_stop(struct cn_shards *shards, unsigned index, cn_shard_done done, void *data);
+/* S8. Any thread: begins another turn, and returns the one before; whether any stream of it is left.
+ */
+unsigned cn_shards_turn(struct cn_shards *shards, unsigned index);
+bool cn_shards_streams(struct cn_shards *shards, unsigned index, unsigned turn);
 /* From STOPPING and STOPPED; otherwise as above. */
 void cn_shards_resume(struct cn_shards *shards, unsigned index, cn_shard_done done, void *data);
 /* From every state but CLOSED and CLOSING, where `done` is told as above. It is always reached. */
@@ -174,6 +181,7 @@ struct cn_shard {
     struct cn_list restores;
     /* S2: set by close(), before anything else. */
     atomic_bool shut;
+    atomic_uint stream_turn, streams[2]; /* S8: the last bit of the turn chooses */
     /* Of shard.c; guarded by the lock of the set. */
     enum cn_shard_state state;
     unsigned holds;   /* of threads */
@@ -223,13 +231,16 @@ struct cn_lane_shard {
     uint64_t change;         /* that it is to answer then */
     struct cn_list objects;  /* of struct cn_object by shard_link: all that are not freed yet */
     int64_t alarm_window_ms; /* alarms up to this are in the lane's heap; INT64_MIN: none */
-    bool (*may_take)(void *data, unsigned index); /* of the set's options */
+    unsigned away;           /* calls to its objects that are AWAY (P8 of envelope.h) */
+    bool (*may_take)(void *data, unsigned index); /* the set's options, for ever */
     void *may_take_data;
     uint32_t *learnt; /* owned: numbers of namespaces whose names the store has */
     size_t learnt_count;
+    struct cn_list learning; /* of struct learning (lane_shard.c): O9 of object.h */
     /* The listener of the store, on the flusher's thread. */
     struct cn_log_listener listener;
     atomic_uint_least64_t wanted_lsn; /* wakes the lane at this one; 0: never */
+    atomic_uint pressed_count; /* objects that wait for room (O8): every flush wakes the lane */
     atomic_bool log_failed;
     /* Guarded by the lock of the set. */
     struct cn_mail letter;
@@ -245,10 +256,17 @@ static inline bool cn_lane_shard_may_leave(const struct cn_lane_shard *own, uint
            !atomic_load_explicit(&own->shard->shut, memory_order_acquire); /* S2 */
 }
 
-/* Whether the lane takes events of the shard now. */
-static inline bool cn_lane_shard_takes(const struct cn_lane_shard *own)
+/* Whether this node answers for the shard now, as far as the lane knows. */
+static inline bool cn_lane_shard_is_here(const struct cn_lane_shard *own)
 {
     return own->serves && (!own->may_take || own->may_take(own->may_take_data, own->shard->index));
+}
+
+/* Whether the lane takes events of the shard now. Not while calls are AWAY that came before them:
+ * they may come back, and go first. */
+static inline bool cn_lane_shard_takes(const struct cn_lane_shard *own)
+{
+    return !own->away && cn_lane_shard_is_here(own);
 }
 
 /* On the lane's thread: it starts, and takes up what is there; it ends, and has let go of all. */

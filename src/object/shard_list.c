@@ -31,10 +31,7 @@ struct page {
 static int collect(void *data, const struct cn_catalog_entry *entry)
 {
     struct page *page = data;
-    if (page->count == page->capacity) {
-        page->capacity = page->capacity ? page->capacity * 2 : 64;
-        page->entries = cn_realloc(page->entries, page->capacity * sizeof(*page->entries));
-    }
+    CN_GROW(page->entries, page->count, page->capacity);
     struct cn_catalog_entry *copy = &page->entries[page->count++];
     *copy = *entry;
     copy->name = entry->name ? cn_strndup(entry->name, entry->name_size) : NULL;

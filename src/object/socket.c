@@ -304,13 +304,18 @@ void cn_object_socket_each(struct cn_object *object, const struct cn_text *tag,
         if (!found)
             return;
         CN_LIST_FOREACH(&found->sockets, node)
-        each(CN_CONTAINER_OF(node, struct cn_socket_tag_link, link)->socket, data);
+        {
+            struct cn_object_socket *socket =
+                CN_CONTAINER_OF(node, struct cn_socket_tag_link, link)->socket;
+            if (!socket->unlisted)
+                each(socket, data);
+        }
         return;
     }
     CN_LIST_FOREACH(&set->sockets, node)
     {
         struct cn_object_socket *socket = CN_CONTAINER_OF(node, struct cn_object_socket, link);
-        if (!socket->holder)
+        if (!socket->holder && !socket->unlisted)
             each(socket, data);
     }
 }
@@ -412,6 +417,17 @@ static void close_told(struct cn_object_socket *socket, const struct cn_ws_close
         socket_end(socket);
 }
 
+bool cn_object_socket_closes(const struct cn_socket_event *event)
+{
+    return event->socket && event->kind == CN_SOCKET_CLOSE;
+}
+
+void cn_object_socket_told(struct cn_socket_event *event)
+{
+    if (cn_object_socket_closes(event))
+        event->socket->unlisted = true;
+}
+
 /* Back from the object: K1, the next one may go. */
 static void on_done(struct cn_envelope *envelope)
 {
@@ -426,6 +442,7 @@ static void on_done(struct cn_envelope *envelope)
         /* Nothing is lost: it is tried again at the next tick; its client is held back. */
         cn_list_remove(&event->link);
         event->deadline_ms = 0;
+        socket->unlisted = false;
         cn_list_push_back(&socket->set->lane->socket_events, &event->link);
         return;
     }
@@ -524,10 +541,7 @@ static struct sent *outbox_add(struct cn_object *object, struct cn_ws_end *end)
         outbox = object->outbox = CN_NEW(struct cn_socket_outbox);
         cn_object_output(object, &outbox->output, outbox_send);
     }
-    if (outbox->count == outbox->capacity) {
-        outbox->capacity = outbox->capacity ? outbox->capacity * 2 : 4;
-        outbox->items = cn_realloc(outbox->items, outbox->capacity * sizeof(*outbox->items));
-    }
+    CN_GROW(outbox->items, outbox->count, outbox->capacity);
     struct sent *sent = &outbox->items[outbox->count++];
     *sent = (struct sent){.end = end};
     cn_ws_end_ref(end);

@@ -22,8 +22,10 @@
  * K4  What an object sends leaves when its turn's writes are durable, in order.
  * K5  A holder is alive: an object that was reset takes no socket, and has none
  *     from the moment on. An end that is given to it closes as its others did.
- * K6  A hibernatable socket is in its set, and listed, exactly while it is OPEN: during its
- *     close event still, and never after. The program may yet close it.
+ * K6  A hibernatable socket is listed until the class has run the turn of its close event, and never
+ *     after: a handler that waits for something, and an answer that waits for the output gate, make
+ *     no difference to calls that come meanwhile. It is in its set while it is OPEN, and what is
+ *     kept of it can be asked for until the event is over. The program may yet close it.
  * K7  When a shard that was STOPPED is closed (a planned move), hibernatable sockets that are open
  *     go to the node that has it next, with tags, attachment, settings and what their clients have
  *     sent: their clients do not notice. Nothing of them is under way then: events that were begun
@@ -79,6 +81,7 @@ struct cn_object_socket {
     int64_t auto_response_ms;      /* wall clock of the last one; 0: never */
     int64_t accepted_ms;           /* wall clock */
     bool auto_reply;               /* answer the peer's close once its event is over */
+    bool unlisted;                 /* K6: it is over for the class */
     unsigned tag_count;
     struct cn_socket_tag_link tags[];
 };
@@ -125,6 +128,10 @@ struct cn_object_socket *cn_object_socket_accept(struct cn_object *object, struc
                                                  const struct cn_text *tags, size_t tag_count);
 /* The socket behind an end, or NULL if it is not an object's. */
 struct cn_object_socket *cn_object_socket_of(struct cn_ws_end *end);
+
+/* For the object: whether the event is the end of a socket; and it has had its turn (K6). */
+bool cn_object_socket_closes(const struct cn_socket_event *event);
+void cn_object_socket_told(struct cn_socket_event *event);
 
 /* The set of a live object, made if need be. */
 struct cn_socket_set *cn_object_sockets(struct cn_object *object);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote/private.h - what the parts of remote/ tell each other: remote.c has the node and its
- * lanes, way.c calls that go out, served.c those that come in, target.c calls to what workers have
- * lent, loan.c for how long it is, far.c WebSockets. */
+ * lanes, outgoing.c calls that go out, incoming.c those that come in, stubs.c calls to what workers have
+ * lent, leases.c for how long it is, sockets.c WebSockets. */
 #ifndef CN_REMOTE_PRIVATE_H
 #define CN_REMOTE_PRIVATE_H
 #include <pthread.h>
@@ -10,59 +10,58 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "object/envelope.h"
+#include "object/node.h"
 #include "object/shard.h"
-#include "remote/loan.h"
+#include "remote/leases.h"
 #include "remote/remote.h"
 #include "worker/ws_far.h"
 
 struct cn_call;
-struct cn_others_door;
+struct cn_dispatch;
+struct cn_node_calls_door;
 struct cn_question;
 struct cn_reply;
 
 /* A shard that others have, on one lane. */
-struct cn_way {
+struct cn_outgoing {
     struct cn_remote_lane *lane;
     unsigned shard;
     struct cn_list link; /* of lane->blocked, while something is held */
-    struct cn_list held; /* of struct cn_way_call, oldest first */
+    struct cn_list held; /* of struct cn_outgoing_call, oldest first */
     struct cn_list sent; /* the same, not answered */
     uint32_t turn;       /* O3; from 1 */
     uint64_t disk;       /* that a call was sent to last */
     size_t others;       /* calls in `sent` that went to another one: O4 */
-    bool pass;           /* O4: the next call is let in */
     uint64_t hint;       /* O5: a disk that is asked next; 0: none */
     uint64_t hinted_ms;  /* when there was one last */
-    /* O4: what the lane asked of the shard before we did. */
-    bool (*may_take)(void *data, unsigned index);
-    void *may_take_data;
-    bool gated;
 };
 
 struct cn_remote_lane {
     struct cn_remote *remote;
     struct cn_object_lane *objects;
-    struct cn_pipes *pipes; /* NULL: closed */
-    struct cn_way *ways;    /* owned; by shard */
-    struct cn_list blocked; /* of struct cn_way */
-    uv_timer_t timer;       /* runs while something is held */
-    uint64_t last_number;   /* of a call */
-    uint64_t last_event;    /* that was sent: which lane of its node gets it */
+    struct cn_carrier carrier; /* of the lane's desk */
+    struct cn_pipes *pipes;    /* NULL: closed */
+    struct cn_outgoing *ways;  /* owned; by shard */
+    struct cn_list blocked;    /* of struct cn_outgoing */
+    uv_timer_t timer;          /* runs while something is held */
+    uint64_t last_number;      /* of a call */
+    uint64_t last_event;       /* that was sent: which lane of its node gets it */
     size_t held_count, held_bytes;
-    struct cn_lane *worker;       /* the lane around it; NULL: it has objects alone */
-    struct cn_ws_carrier carrier; /* for it */
-    struct cn_list far_routes;    /* far.c */
+    struct cn_lane *worker;          /* the lane around it; NULL: it has objects alone */
+    struct cn_ws_carrier ws_carrier; /* for it */
+    struct cn_list far_routes;       /* sockets.c */
     uint64_t far_pass;
     uv_timer_t far_timer; /* runs while one of them has something to ask again */
     struct cn_map askers; /* number of a pipe -> uint32_t[]: O3, by shard */
-    struct cn_loans loans;
+    struct cn_leases leases;
     struct cn_host_session told[CN_CLUSTER_NODES_MAX]; /* the sessions that were live last, */
-    unsigned told_count;                               /* W3 of far.h */
+    unsigned told_count;                               /* W3 of sockets.h */
 };
 
 /* Relaxed: they are only looked at. */
 struct cn_remote_numbers {
-    atomic_uint_least64_t sent, served, refused, lost, given_up, held, loans, let_go;
+    atomic_uint_least64_t sent, served, refused, lost, given_up, held, leases, let_go;
 };
 
 struct cn_remote {
@@ -78,8 +77,15 @@ struct cn_remote {
     unsigned session_count;
     bool told;
     pthread_mutex_t door_lock; /* guards what follows, and who is in it */
-    const struct cn_others_door *door;
+    const struct cn_node_calls_door *door;
 };
+
+/* NULL: a single node. */
+static inline struct cn_remote_lane *cn_remote_lane_of(const struct cn_object_lane *objects)
+{
+    struct cn_carrier *carrier = objects->desk->carrier;
+    return carrier ? CN_CONTAINER_OF(carrier, struct cn_remote_lane, carrier) : NULL;
+}
 
 static inline void cn_remote_add(atomic_uint_least64_t *number, int64_t by)
 {
@@ -89,48 +95,47 @@ static inline void cn_remote_add(atomic_uint_least64_t *number, int64_t by)
 /* remote.c: a hook of the pipes */
 bool cn_remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_MAX + 1]);
 
-/* way.c */
-void cn_ways_open(struct cn_remote_lane *lane);
-void cn_ways_close(struct cn_remote_lane *lane);
-void cn_ways_check(struct cn_remote_lane *lane); /* by the timer */
-/* For calls of other nodes, whose order with ours is nobody's: whether the shard is here, whatever
- * waits of ours; then the call is taken in. */
-bool cn_way_serves(const struct cn_remote_lane *lane, unsigned shard);
-void cn_way_let_in(struct cn_remote_lane *lane, unsigned shard, struct cn_call *call);
+/* outgoing.c */
+void cn_outgoing_open(struct cn_remote_lane *lane);
+void cn_outgoing_close(struct cn_remote_lane *lane);
+void cn_outgoing_check(struct cn_remote_lane *lane); /* by the timer */
+/* A call that is AWAY. */
+void cn_outgoing_carry(struct cn_remote_lane *lane, struct cn_call *call);
 
-/* served.c: a hook of the pipes */
-void cn_served_asked(void *data, const struct cn_pipe_asker *asker, uint64_t ticket, uint8_t *bytes,
-                     size_t size);
-void cn_served_gone(void *data, const struct cn_pipe_asker *asker);
+/* incoming.c: a hook of the pipes */
+void cn_incoming_asked(void *data, const struct cn_pipe_asker *asker, uint64_t ticket,
+                       uint8_t *bytes, size_t size);
+void cn_incoming_gone(void *data, const struct cn_pipe_asker *asker);
 /* Answers, with `body` taken over; with less if there is no room for it. */
-void cn_served_reply(struct cn_remote_lane *lane, uint64_t ticket, const struct cn_reply *reply,
-                     uint8_t *body, size_t size);
+void cn_incoming_reply(struct cn_remote_lane *lane, uint64_t ticket, const struct cn_reply *reply,
+                       uint8_t *body, size_t size);
 
 /* A note to an object of the lane, which nobody waits for; to an instance of a worker. */
-void cn_served_note(struct cn_remote_lane *lane, const struct cn_object_key *key,
-                    const char *method, const uint8_t *bytes, size_t size);
-void cn_target_note(struct cn_remote_lane *lane, uint32_t serial, const char *method,
-                    const uint8_t *bytes, size_t size);
+void cn_incoming_note(struct cn_remote_lane *lane, const struct cn_object_key *key,
+                      const char *method, const uint8_t *bytes, size_t size);
+void cn_stubs_note(struct cn_remote_lane *lane, uint32_t serial, const char *method,
+                   const uint8_t *bytes, size_t size);
 
-/* target.c: a question of the type EVENT; of the type TARGET. */
+/* stubs.c: one that is AWAY, for a node; a question of the type EVENT; of the type TARGET. */
+void cn_stubs_carry(struct cn_remote_lane *lane, struct cn_dispatch *dispatch);
 void cn_event_asked(struct cn_remote_lane *lane, uint64_t ticket, struct cn_question *question,
                     const uint8_t *body, size_t size);
-void cn_target_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
-                     uint64_t ticket, struct cn_question *question, const uint8_t *body,
-                     size_t size);
+void cn_stubs_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker, uint64_t ticket,
+                    struct cn_question *question, const uint8_t *body, size_t size);
 
-/* far.c: a question of the type SOCKETS; and a node that is silent. */
-void cn_far_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker, uint64_t ticket,
-                  const struct cn_question *question, const uint8_t *body, size_t size);
-void cn_far_break(struct cn_remote_lane *lane, uint64_t disk);
-void cn_far_on_time(uv_timer_t *timer);
+/* sockets.c: a question of the type SOCKETS; and a node that is silent. */
+void cn_remote_sockets_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
+                             uint64_t ticket, const struct cn_question *question,
+                             const uint8_t *body, size_t size);
+void cn_remote_sockets_break(struct cn_remote_lane *lane, uint64_t disk);
+void cn_remote_sockets_on_time(uv_timer_t *timer);
 /* `pipes` is NULL: nothing is asked again. */
-void cn_far_close(struct cn_remote_lane *lane);
+void cn_remote_sockets_close(struct cn_remote_lane *lane);
 
-/* others.c: a question of the type NODE; and who asked is gone. */
-void cn_others_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
-                     uint64_t ticket, const struct cn_question *question, const uint8_t *body,
-                     size_t size);
-void cn_others_gone(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker);
+/* node_calls.c: a question of the type NODE; and who asked is gone. */
+void cn_node_calls_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker,
+                         uint64_t ticket, const struct cn_question *question, const uint8_t *body,
+                         size_t size);
+void cn_node_calls_gone(struct cn_remote_lane *lane, const struct cn_pipe_asker *asker);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote/question.h - calls to objects and workers of other nodes as bytes, and their answers.
  *
- * What a pipe (cluster/pipe.h) carries: the size of the fields in 4 bytes, the lowest first; the
+ * What a pipe (peer/pipe.h) carries: the size of the fields in 4 bytes, the lowest first; the
  * fields (base/wire.h), by the tables of question.c; and behind them the body, as it is.
  *
  *     type      asks for                                              body            answer's body
@@ -9,7 +9,7 @@
  *     SERVICE   an operation of a service's object (service/wire.h)   what is asked   answered
  *     TARGET    something that an instance of a worker has lent       its bytes       its result
  *     SOCKETS   letters between ends of WebSockets (worker/ws_far.h)  letters         unknown ones
- *     NODE      something of a service on a node (service/others.h)   its bytes       its answer
+ *     NODE      something of a service on a node (service/node_calls.h)   its bytes       its answer
  *     EVENT     a handler of a script to run (worker/background.h)    its bytes       its result
  *
  *     answer    means

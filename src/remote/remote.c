@@ -11,6 +11,7 @@
 #include "net/tls.h"
 #include "object/node.h"
 #include "remote/private.h"
+#include "worker/dispatch.h"
 #include "worker/lane.h"
 
 /* --- mail of the host's thread --------------------------------------------------------------- */
@@ -44,7 +45,7 @@ static bool is_among(uint64_t disk, const struct cn_host_session *sessions, unsi
     return false;
 }
 
-/* W3 of far.h */
+/* W3 of sockets.h */
 static void break_ended(struct cn_remote_lane *lane, const struct cn_host_session *sessions,
                         unsigned count)
 {
@@ -55,7 +56,7 @@ static void break_ended(struct cn_remote_lane *lane, const struct cn_host_sessio
     lane->told_count = count;
     for (unsigned i = 0; i < before_count; i++) {
         if (!is_among(before[i].disk, sessions, count))
-            cn_far_break(lane, before[i].disk);
+            cn_remote_sockets_break(lane, before[i].disk);
     }
 }
 
@@ -63,26 +64,26 @@ static void break_ended(struct cn_remote_lane *lane, const struct cn_host_sessio
 static void tell(struct cn_remote_lane *lane, uint64_t own, const struct cn_host_session *sessions,
                  unsigned count)
 {
-    uint32_t term = lane->loans.term;
+    uint32_t term = lane->leases.term;
     cn_pipes_session(lane->pipes, own);
-    cn_loans_told(lane, own, sessions, count);
+    cn_leases_told(lane, own, sessions, count);
     if (sessions)
         break_ended(lane, sessions, count);
-    if (lane->worker && lane->loans.term != term)
-        lane->worker->stub_term = lane->loans.term;
+    if (lane->worker && lane->leases.term != term)
+        lane->worker->stub_term = lane->leases.term;
 }
 
 static void deliver(struct cn_mail *mail, void *data)
 {
     struct letter *letter = CN_CONTAINER_OF(mail, struct letter, mail);
-    struct cn_remote_lane *lane = letter->lane->remote;
+    struct cn_remote_lane *lane = cn_remote_lane_of(letter->lane);
     (void)data;
     if (letter->told) {
         if (lane->pipes)
             tell(lane, letter->own, letter->sessions, letter->session_count);
     } else if (letter->breaks && lane->pipes) {
         cn_pipes_break(lane->pipes, letter->disk);
-        cn_far_break(lane, letter->disk);
+        cn_remote_sockets_break(lane, letter->disk);
     } else if (!letter->breaks && lane->pipes) {
         cn_pipes_accept(lane->pipes, &letter->moved, letter->body, letter->size);
     } else if (!letter->breaks) {
@@ -158,10 +159,19 @@ void cn_remote_sessions(struct cn_remote *remote, uint64_t own,
 
 /* --- lanes ----------------------------------------------------------------------------------- */
 
+static void carry(struct cn_carrier *carrier, struct cn_envelope *envelope)
+{
+    struct cn_remote_lane *lane = CN_CONTAINER_OF(carrier, struct cn_remote_lane, carrier);
+    if (envelope->to.disk)
+        cn_stubs_carry(lane, cn_dispatch_of(envelope));
+    else
+        cn_outgoing_carry(lane, cn_call_of(envelope));
+}
+
 void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *objects)
 {
     cn_loop_assert_owner(objects->loop);
-    CN_ASSERT(!objects->remote && objects->index < remote->options.lane_count);
+    CN_ASSERT(!objects->desk->carrier && objects->index < remote->options.lane_count);
     const struct cn_remote_options *options = &remote->options;
     struct cn_remote_lane *lane = CN_NEW(struct cn_remote_lane);
     struct cn_pipes_config config = {.disk = options->disk,
@@ -170,19 +180,20 @@ void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *object
                                      .lane = objects->index,
                                      .lane_count = options->lane_count,
                                      .budget = &remote->budget,
-                                     .hooks = {lane, NULL, cn_served_asked, cn_served_gone}};
+                                     .hooks = {lane, NULL, cn_incoming_asked, cn_incoming_gone}};
     memcpy(config.cluster, options->cluster, sizeof(config.cluster));
     lane->remote = remote;
     lane->objects = objects;
+    lane->carrier.carry = carry;
     config.hooks.address = cn_remote_address;
     cn_map_init(&lane->askers);
-    cn_loans_init(&lane->loans);
-    cn_ways_open(lane);
+    cn_leases_init(&lane->leases);
+    cn_outgoing_open(lane);
     cn_list_init(&lane->far_routes);
     uv_timer_init(objects->loop, &lane->timer);
     uv_timer_init(objects->loop, &lane->far_timer);
     lane->pipes = cn_pipes_new(objects->loop, &config);
-    objects->remote = lane;
+    objects->desk->carrier = &lane->carrier;
     pthread_mutex_lock(&remote->lock);
     remote->lanes[objects->index] = lane;
     tell(lane, remote->own, remote->told ? remote->sessions : NULL, remote->session_count);
@@ -198,7 +209,7 @@ bool cn_remote_address(void *data, uint64_t disk, char address[CN_LINK_ADDRESS_M
 
 void cn_remote_lane_close(struct cn_object_lane *objects)
 {
-    struct cn_remote_lane *lane = objects->remote;
+    struct cn_remote_lane *lane = cn_remote_lane_of(objects);
     struct cn_remote *remote = lane->remote;
     struct cn_pipes *pipes = lane->pipes;
     cn_loop_assert_owner(objects->loop);
@@ -206,8 +217,8 @@ void cn_remote_lane_close(struct cn_object_lane *objects)
     remote->lanes[objects->index] = NULL;
     pthread_mutex_unlock(&remote->lock);
     lane->pipes = NULL;
-    cn_ways_close(lane);
-    cn_far_close(lane);
+    cn_outgoing_close(lane);
+    cn_remote_sockets_close(lane);
     cn_pipes_free(pipes, NULL, NULL); /* ends what was sent */
     uv_close((uv_handle_t *)&lane->timer, NULL);
     uv_close((uv_handle_t *)&lane->far_timer, NULL);
@@ -215,16 +226,16 @@ void cn_remote_lane_close(struct cn_object_lane *objects)
 
 void cn_remote_lane_free(struct cn_object_lane *objects)
 {
-    struct cn_remote_lane *lane = objects->remote;
+    struct cn_remote_lane *lane = cn_remote_lane_of(objects);
     size_t cursor = 0;
     const struct cn_map_entry *entry;
     while (cn_map_next(&lane->askers, &cursor, &entry))
         cn_free(entry->value);
     cn_map_fini(&lane->askers);
-    cn_loans_fini(&lane->loans);
+    cn_leases_fini(&lane->leases);
     cn_free(lane->ways);
     cn_free(lane);
-    objects->remote = NULL;
+    objects->desk->carrier = NULL;
 }
 
 static uint64_t load(const atomic_uint_least64_t *number)
@@ -241,7 +252,7 @@ void cn_remote_count(struct cn_remote *remote, struct cn_remote_counts *counts)
                                         .lost = load(&numbers->lost),
                                         .given_up = load(&numbers->given_up),
                                         .held = load(&numbers->held),
-                                        .loans = load(&numbers->loans),
+                                        .leases = load(&numbers->leases),
                                         .let_go = load(&numbers->let_go)};
 }
 

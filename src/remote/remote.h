@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote/remote.h - calls from a node to objects and workers of other nodes.
  *
- * A call goes to the lane of this node that would have the object (object/call.h). If its shard is
- * not here, that lane passes it on: the call stays ARRIVED there, its bytes go to the owner by the
- * map, and its answer is what the owner says. So whoever sends need not know where an object lives,
- * and calls from one lane to one object still take one way.
+ * A call goes to the lane of this node that would have the object. If its shard is not here, what
+ * this room puts on the lane's desk takes it (the carrier of P8 of object/envelope.h): the call is
+ * AWAY, its bytes go to the owner by the map, and it comes back with what the owner says.
  *
  *     sender's lane      lane that would have it          the owner's lane
- *     cn_call_send() ──► cn_remote_elsewhere()
+ *     cn_call_send() ──► AWAY (object/envelope.h)
  *                          │ a way (of the shard)
  *                          ├─ send ── pipe ─────────────► taken in, if the shard is here
  *     on_done()    ◄───────┤ DONE, FAILED  ◄───────────── answered, by the object's output gate
@@ -33,19 +32,20 @@
  *     those that come later are not sent to another, nor taken in here, for a second: the old owner
  *     has let go, so they come soon, or it is out of reach. After that they are not tried again,
  *     should they come back. While something is held or sent, the lane takes no event of the shard
- *     by itself (the gate of its cn_lane_shard is ours), so held calls go first.
+ *     by itself (cn_lane_shard_takes()), so held calls go first. Those of other nodes, whose order
+ *     with ours is nobody's, are taken in all the same.
  * O5  Who is not the owner refuses, and never passes on: one hop. A stale map costs one refusal,
  *     which names the owner; it is asked at once.
  * O6  What another node asks is input: it is checked (remote/question.h, service/wire.h), and
  *     delivered with the bounds that every call has. Depth and trace of a call travel with it.
  * O8  A caller that goes away cancels no call, as on one node: what was sent is carried out, once,
  * and its answer finds nobody. What ends with him is what he reads and writes (streams are given
- *     up), his signals, and what he held (remote/loan.h). So CANCEL of pipes is not for calls.
+ *     up), his signals, and what he held (remote/leases.h). So CANCEL of pipes is not for calls.
  * O7  When a lane ends, what it has held and sent away fails as "the server is stopping".
  *
  * What a worker has lent ("w<lane>:<serial>@<disk>.<life>", object/lent.h) is called by its address
- * (remote/target.h): never held, never tried again. It belongs to one life of a node; when that is
- * over, calls to it fail. How long what was lent to other nodes lasts is in remote/loan.h.
+ * (remote/stubs.h): never held, never tried again. It belongs to one life of a node; when that is
+ * over, calls to it fail. How long what was lent to other nodes lasts is in remote/leases.h.
  *
  * Events of scripts (worker/background.h, B2) go to any lane of a node: never held, never tried
  * again by us. Whoever is not ready, or does not have the script, refuses them.
@@ -60,7 +60,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cluster/pipe.h"
+#include "peer/pipe.h"
 
 struct cn_call;
 struct cn_err;
@@ -98,18 +98,16 @@ void cn_remote_free(struct cn_remote *remote); /* NULL is fine */
 
 /* --- lanes ----------------------------------------------------------------------------------- */
 
-/* When the lane has started, before anything comes to it. Sets lane->remote. */
+/* When the lane has started, before anything comes to it. The desk has a carrier from now on. */
 void cn_remote_lane_open(struct cn_remote *remote, struct cn_object_lane *lane);
 /* O7: when nothing new is begun, before its objects go. The loop runs on until it has closed. */
 void cn_remote_lane_close(struct cn_object_lane *lane);
 /* When the loop has ended. */
 void cn_remote_lane_free(struct cn_object_lane *lane);
-/* What cn_node_options.elsewhere is. */
-bool cn_remote_elsewhere(struct cn_object_lane *lane, struct cn_call *call);
 
 /* --- from the host's thread ------------------------------------------------------------------ */
 
-/* A pipe has come in (cluster/host.h). */
+/* A pipe has come in (shard/host.h). */
 void cn_remote_pipe(struct cn_remote *remote, struct cn_stream_moved *moved, const uint8_t *body,
                     size_t size);
 /* The node of the disk is silent (C10): what waits for it fails, and is looked up again. */
@@ -126,7 +124,7 @@ struct cn_remote_counts {
     uint64_t lost;         /* O1 */
     uint64_t given_up;     /* O2 */
     uint64_t held;         /* now */
-    uint64_t loans;        /* remote/loan.h: rows, now */
+    uint64_t leases;       /* remote/leases.h: rows, now */
     uint64_t let_go;       /* S3: what sessions had that are over */
 };
 void cn_remote_count(struct cn_remote *remote, struct cn_remote_counts *counts);

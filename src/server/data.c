@@ -10,13 +10,14 @@
 #include "base/assert.h"
 #include "base/disk.h"
 #include "base/mem.h"
+#include "fleet/backup_manifest.h"
+#include "fleet/cluster.h"
+#include "fleet/cluster_restore.h"
 #include "object/node.h"
 #include "object/secret.h"
-#include "remote/remote.h"
-#include "server/backup_manifest.h"
-#include "server/cluster.h"
 #include "service/kv/kvcache.h"
 #include "service/pool.h"
+#include "store/backup.h"
 #include "store/blob.h"
 #include "store/history.h"
 #include "store/store.h"
@@ -53,7 +54,9 @@ int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err)
         return cn_err_set(err, CN_EINVALID,
                           "this is a backup of a cluster, and no data directory: cairn restore "
                           "makes one of it");
-    if (cn_disk_has(disk, CN_DATA_RESTORING))
+    if (cn_disk_has(disk, CN_BACKUP_UNFINISHED))
+        return cn_err_set(err, CN_EINVALID, CN_BACKUP_UNFINISHED_TEXT);
+    if (cn_disk_has(disk, CN_CLUSTER_RESTORING))
         return cn_err_set(err, CN_EINVALID,
                           "a restore into this directory was interrupted, or is under way: empty "
                           "it and restore again");
@@ -125,6 +128,10 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     if (rc < 0)
         goto close;
     data->services.pool = cn_pool_new(POOL_THREADS_MAX);
+    if (!data->services.pool) {
+        rc = cn_err_set(err, CN_EOVERLOADED, "cannot start a thread");
+        goto close;
+    }
     data->services.kv_cache = cn_kvcache_new(KV_CACHE_BYTES_MAX);
     struct cn_points_options points = {.disk = data->disk,
                                        .lane_count = options->lane_count,
@@ -141,7 +148,6 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
         .new_objects_per_minute = options->new_objects_per_minute,
         .idle_ms = options->object_idle_ms,
         .idle_long_ms = options->object_idle_ms * 7,
-        .elsewhere = data->cluster ? cn_remote_elsewhere : NULL,
     };
     memcpy(node.secret, secret, sizeof(secret));
     if (data->cluster)

@@ -2,7 +2,7 @@
 /* server/data.h - a data directory opened for serving: disk, history, store, blobs, node.
  *
  * It is that of a single server, with a store of its own, or that of a node of a cluster
- * (server/cluster.h), with replicas of shards. It is never both: N1.
+ * (fleet/cluster.h), with replicas of shards. It is never both: N1.
  *
  * Ownership: the struct owns what it points to; open before lanes start, close after they ended,
  * and do not move it in between. */
@@ -51,8 +51,6 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
 /* Makes the directory of a project that was never served; one that exists stays as it is, that of a
  * node too: its server may answer. */
 int cn_data_make(const char *path, struct cn_err *err);
-/* There while a directory is being restored (server/cluster_restore.h): nobody opens it. */
-#define CN_DATA_RESTORING "RESTORING"
 /* N1: whether the directory is of that kind, or of none yet; and no backup of a cluster, nor half
  * restored. CN_EINVALID, with a sentence. */
 int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err);

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/diag.h"
+#include "admin/admin.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sandbox.h"
-#include "server/config.h"
-#include "server/deploy.h"
-#include "server/deploy_env.h"
-#include "server/monitor.h"
+#include "config/config.h"
+#include "deploy/deploy.h"
+#include "deploy/deploy_env.h"
+#include "project/monitor.h"
 #include "server/run.h"
+#include "server/systemd.h"
 
 struct paths {
     struct cn_sandbox_path *items; /* owned, with their texts */
@@ -98,7 +99,7 @@ static int collect(struct paths *paths, const struct cn_deployer *deployer,
 }
 
 int cn_enter_sandbox(struct cn_monitor *monitor, struct cn_deployer *deployer,
-                     const struct cn_run_options *options, struct cn_err *err)
+                     const struct cn_run_options *options, int *control_fd, struct cn_err *err)
 {
     struct paths paths = {0};
     struct cn_monitor_builder builder = {cn_deployer_build, cn_deployer_cancel, deployer};
@@ -107,6 +108,10 @@ int cn_enter_sandbox(struct cn_monitor *monitor, struct cn_deployer *deployer,
         rc = collect(&paths, deployer, options, err);
     if (rc == 0)
         rc = cn_monitor_start(monitor, &builder, err);
+    if (rc == 0)
+        rc = cn_admin_bind(cn_deployer_settings(deployer)->data, control_fd, err);
+    if (rc == 0)
+        cn_systemd_keep();
     if (rc == 0)
         rc = cn_sandbox_enter(paths.items, paths.count, err);
     if (rc >= 0)

@@ -64,6 +64,8 @@ static int open_services(struct cn_offline_lane *own, struct cn_disk *disk,
     if (rc < 0)
         return rc;
     own->services.pool = cn_pool_new(POOL_THREADS_MAX);
+    if (!own->services.pool)
+        return cn_err_set(err, CN_EOVERLOADED, "cannot start a thread");
     own->services.kv_cache = cn_kvcache_new(KV_CACHE_BYTES);
     struct cn_node_options options = {
         .shards = shards, .lane_count = 1, .find_class = find_class, .data = &own->services};

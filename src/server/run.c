@@ -8,39 +8,40 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "admin/relay.h"
 #include "admin/otlp.h"
+#include "admin/relay.h"
 #include "base/account.h"
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "deploy/depot.h"
-#include "deploy/tokens.h"
-#include "deploy/v4.h"
+#include "config/address.h"
+#include "config/adminconf.h"
+#include "config/config.h"
+#include "config/otlpconf.h"
+#include "deploy/deploy.h"
+#include "fleet/cluster.h"
+#include "fleet/cluster_backup.h"
+#include "fleet/fleet.h"
+#include "fleet/witness.h"
 #include "net/egress.h"
 #include "net/tls.h"
 #include "net/trust.h"
 #include "object/shard.h"
-#include "server/address.h"
-#include "server/adminconf.h"
-#include "server/cluster.h"
-#include "server/cluster_backup.h"
-#include "server/config.h"
+#include "project/monitor.h"
 #include "server/data.h"
-#include "server/deploy.h"
 #include "server/enter_sandbox.h"
-#include "server/fleet.h"
-#include "server/monitor.h"
-#include "server/otlpconf.h"
 #include "server/serve.h"
 #include "server/systemd.h"
 #include "server/watch.h"
-#include "server/witness.h"
-#include "worker/taps.h"
 #include "service/cache/cache.h"
 #include "service/kv/kvcache.h"
+#include "shard/host.h"
 #include "store/sqlite_memory.h"
 #include "store/store.h"
+#include "v4/depot.h"
+#include "v4/tokens.h"
+#include "v4/v4.h"
+#include "worker/taps.h"
 
 #define LANES_MAX 256
 
@@ -102,6 +103,11 @@ static int choose_lanes(const struct cn_run_options *asked, const struct cn_conf
     settings->serve.server.lane_count = count < 1           ? 1
                                         : count > LANES_MAX ? LANES_MAX
                                                             : (unsigned)count;
+    /* libuv reads it when its pool is first used. A thread more for each lane: what waits there for
+     * the log, one of each lane at the most (O9 of object/object.h), leaves the usual four. */
+    char threads[16];
+    snprintf(threads, sizeof(threads), "%u", settings->serve.server.lane_count + 4);
+    (void)setenv("UV_THREADPOOL_SIZE", threads, 0); /* or it stays at four */
     return 0;
 }
 
@@ -126,6 +132,14 @@ static int choose_tls(const struct cn_run_options *asked, const struct cn_config
     return rc;
 }
 
+/* What a thread's part of the allocator may keep: a share of the limit, since there are dozens. */
+static size_t kept_of(uint64_t limit)
+{
+    const uint64_t least = 512u << 10, most = 32u << 20; /* most: what malloc() takes */
+    uint64_t share = limit / 512;
+    return (size_t)(share < least ? least : share > most || !limit ? most : share);
+}
+
 static void choose_limits(const struct cn_config *config, struct settings *settings)
 {
     struct cn_http_limits *limits = &settings->serve.server.limits;
@@ -146,6 +160,7 @@ static void choose_limits(const struct cn_config *config, struct settings *setti
     settings->serve.server.stuck_ms = (unsigned)config->server.limits.stuck_ms;
     uint64_t memory = (uint64_t)config->server.limits.memory_bytes;
     cn_account_set_limit(memory ? memory : cn_account_default(""));
+    cn_mem_keep(kept_of(cn_account_limit()));
     settings->serve.server.websockets = (struct cn_ws_options){
         .message_size_max = (size_t)config->server.limits.websocket_message_bytes,
         .output_size_max = (size_t)config->server.limits.websocket_output_bytes,
@@ -370,6 +385,7 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
     struct cn_adminconf_wishes wishes = {
         .address = asked->admin,
         .token = asked->admin_token,
+        .health = asked->health,
         .config = first->config,
         .data = first->data,
         .tls = settings->serve.server.tls,
@@ -415,9 +431,9 @@ static int open_admin(struct settings *settings, const struct cn_run_options *as
     return rc;
 }
 
-static int load(void *data, struct cn_deployment **deployment, struct cn_err *err)
+static int load(void *data, bool reread, struct cn_deployment **deployment, struct cn_err *err)
 {
-    return cn_watch_load(&((struct settings *)data)->watch, deployment, err);
+    return cn_watch_load(&((struct settings *)data)->watch, reread, deployment, err);
 }
 
 static void start(struct cn_serve *serve, void *data)
@@ -428,6 +444,12 @@ static void start(struct cn_serve *serve, void *data)
         cn_watch_start(serve, &settings->watch);
     if (settings->fleet && cn_fleet_start(settings->fleet, cn_serve_deploy, serve, &err) < 0)
         cn_error("%s; what other nodes deploy is not followed", err.text);
+}
+
+/* N10 of fleet/cluster.h */
+static void serving(void *data)
+{
+    cn_host_open(cn_cluster_host(((struct settings *)data)->data.cluster));
 }
 
 static void stop(struct cn_serve *serve, void *data)
@@ -459,7 +481,8 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
         rc = choose_cluster(asked, cn_deployer_settings(deployer)->config, settings, err);
     if (rc == 0 && !development &&
         (asked->sandbox || cn_deployer_settings(deployer)->config->server.sandbox))
-        rc = cn_enter_sandbox(&settings->monitor, deployer, asked, err);
+        rc =
+            cn_enter_sandbox(&settings->monitor, deployer, asked, &settings->admin.control_fd, err);
     if (rc == 0 && settings->cluster.url)
         start_witness(settings);
     if (rc == 0 && (cn_deployer_wants_node(deployer) || settings->cluster.url))
@@ -490,6 +513,7 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     if (settings->data.cluster) {
         options->server.remote = cn_cluster_remote(settings->data.cluster);
         options->depart = depart;
+        options->on_serving = serving;
     }
     options->admin = &settings->admin;
     options->server.show_errors = development;

@@ -14,7 +14,7 @@
 #define CN_SERVER_RUN_H
 #include <stdbool.h>
 
-#include "server/deploy.h"
+#include "deploy/deploy.h"
 
 struct cn_err;
 struct cn_guest;
@@ -31,10 +31,11 @@ struct cn_run_options {
     const char *tls_cert, *tls_key;
     const char *domain; /* of the server: NAME.DOMAIN leads to the worker NAME */
     const char *admin;  /* HOST:PORT, or off */
+    const char *health; /* HOST:PORT; NULL: none */
     const char *admin_token;
     const char *sandbox_write;         /* DIR[:DIR...] */
     const char *inspector_port;        /* dev: NULL: no inspector */
-    const char *cluster, *node, *peer; /* server/cluster.h */
+    const char *cluster, *node, *peer; /* fleet/cluster.h */
     bool sandbox, allow_async;
     bool remote, ignored; /* dev: wrangler's --remote, and what is so anyway */
 };

@@ -31,6 +31,7 @@ struct waiter {
     struct cn_list link;
     uv_sem_t done;
     struct cn_err err;
+    bool rereads; /* projects on disk, too */
 };
 
 struct cn_serve {
@@ -46,6 +47,8 @@ struct cn_serve {
     bool listening;
     bool reloading;                  /* a load or a deployment is under way */
     bool reload_again;               /* and another was asked for meanwhile */
+    bool rereads;                    /* the next one reads projects on disk again, */
+    bool rereading;                  /* as the one under way does */
     bool owed;                       /* a signal asked for one, and none has been but rehearsals */
     uv_async_t asked;                /* somebody waits for a deployment */
     struct cn_deployment *deploying; /* a reference to what the lanes are given, or NULL */
@@ -75,6 +78,8 @@ static void print_ready(struct cn_serve *serve)
     if (cn_admin_port(serve->admin))
         cn_info("admin on %s://%s:%u (cairn dashboard prints the way in)",
                 admin->tls ? "https" : "http", admin->host, cn_admin_port(serve->admin));
+    if (cn_admin_health_port(serve->admin))
+        cn_info("health on http://%s:%u", admin->health_host, cn_admin_health_port(serve->admin));
     if (cn_admin_inspector_port(serve->admin))
         cn_info("inspector on http://127.0.0.1:%u (chrome://inspect, or its /json)",
                 cn_admin_inspector_port(serve->admin));
@@ -103,9 +108,11 @@ static void refuse_all(struct cn_serve *serve)
     tell_all(&serve->waiting, &err);
 }
 
+static void reload(struct cn_serve *serve);
+
 static void on_asked(uv_async_t *async)
 {
-    cn_serve_reload(async->data);
+    reload(async->data);
 }
 
 static void open_asking(struct cn_serve *serve)
@@ -117,10 +124,9 @@ static void open_asking(struct cn_serve *serve)
     serve->asked.data = serve;
 }
 
-int cn_serve_deploy(void *data, struct cn_err *err)
+static int ask(struct cn_serve *serve, bool rereads, struct cn_err *err)
 {
-    struct cn_serve *serve = data;
-    struct waiter waiter = {0};
+    struct waiter waiter = {.rereads = rereads};
     uv_sem_init(&waiter.done, 0);
     uv_mutex_lock(&serve->lock);
     bool closed = serve->closed;
@@ -137,6 +143,16 @@ int cn_serve_deploy(void *data, struct cn_err *err)
     if (waiter.err.code < 0)
         *err = waiter.err;
     return waiter.err.code;
+}
+
+int cn_serve_deploy(void *data, struct cn_err *err)
+{
+    return ask(data, false, err);
+}
+
+int cn_serve_read_again(void *data, struct cn_err *err)
+{
+    return ask(data, true, err);
 }
 
 /* A reference to what is served. From any thread. */
@@ -178,6 +194,7 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
     bool rehearsal = serve->deploying && serve->deploying->rehearsal;
     serve->reloading = false;
     serve->reload_again |= rehearsal && serve->owed;
+    serve->rereads |= rehearsal && serve->owed;
     serve->owed &= rehearsal;
     settle_deploying(serve, !err && !rehearsal);
     tell_all(&serve->waiting, err);
@@ -197,6 +214,8 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
         cn_info("a version that is to be deployed can be served");
     } else if (!serve->listening) {
         serve->listening = true;
+        if (serve->options.on_serving)
+            serve->options.on_serving(serve->options.data);
         cn_server_listen(server);
         cn_admin_set_state(serve->admin, CN_ADMIN_SERVING);
         print_ready(serve);
@@ -207,7 +226,7 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
         cn_systemd_tell("READY=1"); /* with the new version, or still with the last */
     if (serve->reload_again && !serve->draining) {
         serve->reload_again = false;
-        cn_serve_reload(serve);
+        reload(serve);
     }
 }
 
@@ -243,7 +262,8 @@ static void on_load(uv_work_t *work)
     struct cn_serve *serve = work->data;
     serve->loaded = NULL;
     serve->load_err.code = 0;
-    (void)serve->options.load(serve->options.data, &serve->loaded, &serve->load_err);
+    (void)serve->options.load(serve->options.data, serve->rereading, &serve->loaded,
+                              &serve->load_err);
 }
 
 static void on_loaded(uv_work_t *work, int status)
@@ -262,7 +282,7 @@ static void on_loaded(uv_work_t *work, int status)
     deploy(serve);
 }
 
-void cn_serve_reload(struct cn_serve *serve)
+static void reload(struct cn_serve *serve)
 {
     if (serve->draining) {
         refuse_all(serve);
@@ -277,9 +297,19 @@ void cn_serve_reload(struct cn_serve *serve)
     uv_mutex_lock(&serve->lock);
     cn_list_splice(&serve->waiting, &serve->asking);
     uv_mutex_unlock(&serve->lock);
+    for (struct cn_list *link = serve->waiting.next; link != &serve->waiting; link = link->next)
+        serve->rereads |= CN_CONTAINER_OF(link, struct waiter, link)->rereads;
+    serve->rereading = serve->rereads;
+    serve->rereads = false;
     serve->load_work.data = serve;
     int rc = uv_queue_work(&serve->loop, &serve->load_work, on_load, on_loaded);
     CN_ASSERT(rc == 0);
+}
+
+void cn_serve_reload(struct cn_serve *serve)
+{
+    serve->rereads = true;
+    reload(serve);
 }
 
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve)
@@ -421,7 +451,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     int rc = options->server.guest->setup(err);
     if (rc < 0)
         goto free_serve;
-    rc = options->load(options->data, &serve->loaded, err);
+    rc = options->load(options->data, true, &serve->loaded, err);
     if (rc < 0)
         goto free_serve;
     rc = cn_loop_init(&serve->loop);
@@ -445,6 +475,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     struct cn_admin_options admin = *options->admin;
     admin.server = serve->server;
     admin.control.deploy = cn_serve_deploy;
+    admin.control.read_again = cn_serve_read_again;
     admin.control.deployment = take_served;
     admin.control.deploy_data = serve;
     rc = cn_admin_start(&admin, &serve->admin, err);

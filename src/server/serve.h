@@ -20,11 +20,11 @@
  *     however many come and when: it ends by itself, in order, with its exit code.
  *
  * V5  A node of a cluster gives away what it answers for when its own requests have ended, before
- *     its lanes do (`depart`): calls of other nodes that run in its objects end in time, those that
- *     come later are carried out where the objects are then. All of it is part of the time to
- * drain.
+ *     its lanes do (`depart`): calls of other nodes that run in its objects end in time, those
+ *     that come later are carried out where the objects are then. All of it is part of the time to
+ *     drain.
  *
- * V4  A first deployment that fails with CN_EABORTED is outdated (server/fleet.h, W4): it is loaded
+ * V4  A first deployment that fails with CN_EABORTED is outdated (fleet/fleet.h, W4): it is loaded
  *     again.
  *
  * Threads: cn_serve() runs on the calling thread until the end; `load` runs on
@@ -48,9 +48,12 @@ struct cn_serve_options {
     struct cn_otlp *otlp;                 /* borrowed; NULL: nothing is exported */
     unsigned drain_ms;                    /* 0: 30 s */
     /* Makes the deployment anew: configuration, bundles. The reference becomes the caller's. */
-    int (*load)(void *data, struct cn_deployment **deployment, struct cn_err *err);
+    /* `reread`: cn_serve_reload() asked for it, or it is the first; else cn_serve_deploy() did. */
+    int (*load)(void *data, bool reread, struct cn_deployment **deployment, struct cn_err *err);
     /* Once the loop exists, on its thread: a place to start watchers. May be NULL. */
     void (*on_start)(struct cn_serve *serve, void *data);
+    /* The first deployment is on all lanes; before anything listens. May be NULL. */
+    void (*on_serving)(void *data);
     /* Serving ends: close what on_start opened. May be NULL. */
     void (*on_stop)(struct cn_serve *serve, void *data);
     /* V5, on a thread of libuv's pool: returns when it is done. May be NULL. */
@@ -62,8 +65,11 @@ struct cn_serve_options {
 int cn_serve(const struct cn_serve_options *options, struct cn_err *err);
 /* Load and deploy again; from the serving thread. While one runs, another is remembered. */
 void cn_serve_reload(struct cn_serve *serve);
-/* The same from any other thread, and waits: 0, or why the last good version keeps serving. */
+/* The same from any other thread, for what was uploaded: projects on disk are not read again.
+ * Waits: 0, or why the last good version keeps serving. */
 int cn_serve_deploy(void *serve, struct cn_err *err);
+/* The same, and projects on disk are read again. */
+int cn_serve_read_again(void *serve, struct cn_err *err);
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve);
 
 #endif

@@ -150,22 +150,42 @@ int cn_systemd_restart(const int *fds, size_t count, struct cn_err *err)
     return cn_err_errno(err, errno, "execv");
 }
 
-void cn_systemd_tell(const char *state)
+/* The socket of cn_systemd_keep(), of the process as NOTIFY_SOCKET is; -1: none. */
+static int kept = -1;
+
+/* A socket that is connected to the manager; -1: there is none, or errno says why not. */
+static int connect_manager(void)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t size = path ? strlen(path) : 0;
+    errno = 0;
     if (size < 2 || size >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
-        return;
+        return -1;
     memcpy(address.sun_path, path, size);
     if (path[0] == '@')
         address.sun_path[0] = 0; /* a name without a file */
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size);
-    if (fd < 0 ||
-        sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, length) < 0)
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, length) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+void cn_systemd_keep(void)
+{
+    kept = connect_manager();
+}
+
+void cn_systemd_tell(const char *state)
+{
+    int fd = kept >= 0 ? kept : connect_manager();
+    if (fd >= 0 ? send(fd, state, strlen(state), MSG_NOSIGNAL) < 0 : errno != 0)
         cn_warn("the service manager cannot be told \"%s\": %s", state, strerror(errno));
-    if (fd >= 0)
+    if (fd >= 0 && fd != kept)
         close(fd);
 }
 

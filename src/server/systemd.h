@@ -17,6 +17,9 @@ int cn_systemd_sockets(int **fds, size_t *count, char **host, uint16_t *port, st
 /* This program again, with the same arguments and these sockets. Returns only if it fails. */
 int cn_systemd_restart(const int *fds, size_t count, struct cn_err *err);
 
+/* Opens the way to the manager, if there is one, and keeps it: for a process that can make no such
+ * socket later (base/sandbox.h). Once, before there are threads. */
+void cn_systemd_keep(void);
 /* Tells the manager, e.g. "READY=1". */
 void cn_systemd_tell(const char *state);
 /* "RELOADING=1" with the time that systemd wants to see; "READY=1" ends it. */

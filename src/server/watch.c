@@ -7,7 +7,7 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "server/deploy.h"
+#include "deploy/deploy.h"
 #include "server/serve.h"
 
 #define SETTLE_MS 40
@@ -82,10 +82,10 @@ static void on_loaded(uv_async_t *async)
         cn_deployer_each_folder(watch->deployer, add_folder, watch);
 }
 
-int cn_watch_load(void *data, struct cn_deployment **deployment, struct cn_err *err)
+int cn_watch_load(void *data, bool reread, struct cn_deployment **deployment, struct cn_err *err)
 {
     struct cn_watch *watch = data;
-    int rc = cn_deployer_load(watch->deployer, deployment, err);
+    int rc = cn_deployer_load(watch->deployer, reread, deployment, err);
     if (watch->serve)
         uv_async_send(&watch->loaded);
     return rc;

@@ -31,7 +31,7 @@ struct cn_watch {
 
 void cn_watch_init(struct cn_watch *watch, struct cn_deployer *deployer);
 /* For struct cn_serve_options; `data` is the struct cn_watch. */
-int cn_watch_load(void *data, struct cn_deployment **deployment, struct cn_err *err);
+int cn_watch_load(void *data, bool reread, struct cn_deployment **deployment, struct cn_err *err);
 void cn_watch_start(struct cn_serve *serve, void *data);
 void cn_watch_stop(struct cn_serve *serve, void *data);
 

@@ -7,7 +7,7 @@
  * service does not have.
  *
  *     NAME.h, NAME.c   the class of its objects (service/service.h), and the descriptor
- *     config.c         its key of the configuration, and what its bindings are   room of server/
+ *     config.c         its key of the configuration, and what its bindings are   room of project/
  *     natives.c        what its JavaScript calls, described in border.ts         room of bindings/
  *     face.c           what code in C calls of it                                room of module/
  *     control.c        its requests of the control API, in openapi.json          room of admin/
@@ -63,7 +63,7 @@ struct cn_service_def {
     /* How its calls go to objects of other nodes (service/wire.h); NULL: they do not. */
     const struct cn_service_wire *wire;
     /* Which of these blobs, whose ids name this namespace, may be referred to by its object, now or
-     * later: known[i], for cluster/bodies.h. Waits; negative: it cannot be said. NULL: it has none.
+     * later: known[i], for shard/bodies.h. Waits; negative: it cannot be said. NULL: it has none.
      */
     int (*blobs_known)(struct cn_namespace *ns, const struct cn_blob_id *ids, size_t count,
                        uint8_t *known, struct cn_err *err);
@@ -72,12 +72,12 @@ struct cn_service_def {
      * none. */
     int (*blobs_named)(struct cn_database *db, int (*each)(void *data, const struct cn_blob_id *id),
                        void *data, struct cn_err *err);
-    /* What other nodes ask of the service and not of an object (service/others.h), on a thread of
+    /* What other nodes ask of the service and not of an object (service/node_calls.h), on a thread of
      * the pool: fills in the answer, or `err`. NULL: nothing. */
     int (*asked)(struct cn_services *services, const uint8_t *bytes, size_t size,
                  struct cn_buf *answer, struct cn_err *err);
 
-    const struct cn_service_config *config; /* server/service_config.h */
+    const struct cn_service_config *config; /* config/service_config.h */
     const struct cn_js_natives *natives;    /* cn_NAME_natives, made of border.ts */
     const struct cn_service_face *face;     /* module/face.h */
     const struct cn_control_routes *routes; /* admin/handler.h */

@@ -6,8 +6,10 @@
  *                  └── finish: taken back └── finish waits for it
  *
  * They are threads of their own because such work may take half a minute, and libuv's few are
- * what resolves names and compresses. Threads are made when they are needed and end when nothing
- * waits; there are at most as many as the pool was made with, and further jobs wait their turn.
+ * what resolves names and compresses. The first is there from the start and stays, so that what was
+ * started runs though the machine has no thread to give. Others are made when they are needed and
+ * end when nothing waits; there are at most as many as the pool was made with, and further jobs
+ * wait their turn.
  *
  * Threads:   start and finish on the lane that owns the job.
  * Ownership: the job is the pool's from start until its mail is delivered (or `lost` is called),
@@ -32,6 +34,7 @@ struct cn_pool_job {
     void (*lost)(struct cn_pool_job *job); /* it ran, but the lane has ended: free it */
 };
 
+/* NULL: there is no thread. */
 struct cn_pool *cn_pool_new(unsigned threads_max);
 /* Waits for the jobs that run. */
 void cn_pool_free(struct cn_pool *pool);

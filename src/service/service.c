@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/block.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "object/node.h"
@@ -133,6 +134,7 @@ int cn_service_call_wait(struct cn_service_call *call, struct cn_node *node,
     if (!waiter.lane)
         return cn_err_set(err, CN_ECLOSED, "the server is starting");
     cn_loop_assert_other(waiter.lane->loop);
+    cn_may_block_here();
     uv_sem_init(&waiter.done, 0);
     bool sent = cn_mailbox_send(waiter.lane->mailbox, &waiter.mail);
     if (sent)

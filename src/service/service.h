@@ -67,7 +67,7 @@ struct cn_namespace;
 struct cn_node;
 struct cn_object;
 struct cn_object_lane;
-struct cn_others;
+struct cn_node_calls;
 struct cn_points;
 struct cn_pool;
 struct cn_service_def;
@@ -78,9 +78,9 @@ struct cn_services {
     struct cn_blobs *blobs;
     struct cn_pool *pool; /* for what takes long (service/pool.h) */
     struct cn_kvcache *kv_cache;
-    struct cn_points *points;       /* of Analytics Engine (analytics/points.h) */
-    struct cn_disk *disk;           /* the data directory; NULL: there is none */
-    const struct cn_others *others; /* service/others.h; NULL: this server is alone */
+    struct cn_points *points;           /* of Analytics Engine (analytics/points.h) */
+    struct cn_disk *disk;               /* the data directory; NULL: there is none */
+    const struct cn_node_calls *others; /* service/node_calls.h; NULL: this server is alone */
 };
 
 /* For cn_node_options.find_class: false if `ns` is no service's. */

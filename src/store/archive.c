@@ -213,10 +213,7 @@ static int survey(struct writer *writer, struct cn_segment_reader *reader, uint6
                 return rc;
             place.key = commit.head.key;
         }
-        if (writer->place_count == writer->place_room) {
-            writer->place_room = writer->place_room ? writer->place_room * 2 : 1024;
-            writer->places = cn_realloc(writer->places, writer->place_room * sizeof(place));
-        }
+        CN_GROW(writer->places, writer->place_count, writer->place_room);
         if (writer->place_count == 0)
             writer->header.first_ms = time_ms = record.header.time_ms;
         put_number(&writer->times, (uint64_t)(record.header.time_ms - time_ms));

@@ -6,11 +6,11 @@
  * use pragmas and virtual tables that are not listed here.
  *
  * A1  A name is judged as SQLite has parsed it, never by the text of the statement: comments,
- * quotes and case change nothing. Whatever SQLite compiles while a guest's statement runs (again,
- * because the schema has changed; for a virtual table) is the guest's too. A2  ALTER TABLE ...
- * RENAME does not tell the authorizer the new name, nor a virtual table what it makes. Such a
- * statement runs in a savepoint and is undone if the schema then has one reserved name more
- * (statement.c). */
+ *     quotes and case change nothing. Whatever SQLite compiles while a guest's statement runs
+ *     (again, because the schema has changed; for a virtual table) is the guest's too.
+ * A2  ALTER TABLE ... RENAME does not tell the authorizer the new name, nor a virtual table what
+ *     it makes. Such a statement runs in a savepoint and is undone if the schema then has one
+ *     reserved name more (statement.c). */
 #include <string.h>
 #include <strings.h>
 

@@ -19,7 +19,7 @@
  * size: a blob can be checked without its index, and what is read of it is compared before it is
  * given.
  *
- * In a cluster a body lies on several disks (cluster/bodies.h). Then its id says whose it is
+ * In a cluster a body lies on several disks (shard/bodies.h). Then its id says whose it is
  * (cn_blob_id_place()), files lie by shard, blobs/<shard>/<xx>/<id>, so that those of a shard can
  * be listed; and cn_blobs_among() gives a set that asks others by a table of functions:
  *

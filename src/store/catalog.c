@@ -15,8 +15,8 @@
  *     checkpoint would let the log forget what the catalog may have lost. After a full
  *     disk the transaction is rolled back and all its changes come again.
  * C5  Every page of the file carries its own checksum (diskvfs.c), and rows of `sums` those of the
- * pages of databases (sums.h). They say what the files hold, not which commit an entry is of: they
- *     are entered whatever the LSN (image.c, I7, says why that is right).
+ *     pages of databases (sums.h). They say what the files hold, not which commit an entry is of:
+ *     they are entered whatever the LSN (image.c, I7, says why that is right).
  * C6  The file changes by a flush and by nothing else: whoever copies it holds those back. */
 #include "store/catalog.h"
 

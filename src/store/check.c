@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/overlay.h"
 #include "store/archive.h"
+#include "store/backup.h"
 #include "store/blob.h"
 #include "store/catalog.h"
 #include "store/database.h"
@@ -471,6 +472,8 @@ int cn_check(struct cn_disk *disk, struct cn_check_report *report, struct cn_err
     if (rc < 0)
         return cn_err_errno(err, -rc, "cannot open FORMAT");
     cn_disk_close(format);
+    if (cn_disk_has(disk, CN_BACKUP_UNFINISHED))
+        return cn_err_set(err, CN_EINVALID, CN_BACKUP_UNFINISHED_TEXT);
     rc = check_databases(&check, err); /* first: it takes the lock, and knows versions */
     if (rc == 0)
         rc = check_log(&check, err);

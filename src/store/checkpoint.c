@@ -17,7 +17,10 @@
  *     writes for good (cn_log_fail). Nothing is retried as if it had not failed.
  * K3  Steps repeated after a crash do no harm: files set aside are found by name, and
  *     segments below redo_lsn are handed over again.
- * K4  Damage of one file set aside is a line in the log, not the end of handing over. */
+ * K4  Damage of one file set aside is a line in the log, not the end of handing over.
+ * K5  Whoever drives a store is told when its disk takes nothing any more, as soon as it is found
+ *     and whether anybody writes or not: what refuses writes elsewhere ends a node (shard/host.h,
+ *     H7). */
 #include "store/checkpoint.h"
 
 #include <errno.h>
@@ -27,6 +30,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cond.h"
 #include "base/crc32c.h"
 #include "base/diag.h"
 #include "base/mem.h"
@@ -120,10 +124,7 @@ static void aside_collect(void *data, const char *name, bool is_dir)
     uint64_t lsn;
     if (is_dir || !cn_image_aside_parse(name, &key, &lsn) || lsn >= walk->redo_lsn)
         return;
-    if (walk->count == walk->capacity) {
-        walk->capacity = walk->capacity * 2 + 16;
-        walk->names = cn_realloc(walk->names, walk->capacity * sizeof(*walk->names));
-    }
+    CN_GROW(walk->names, walk->count, walk->capacity);
     snprintf(walk->names[walk->count++], CN_IMAGE_PATH_MAX, "%s", name);
 }
 
@@ -315,9 +316,22 @@ static bool must_write_back(struct cn_keeper *keeper)
            (dirty > 0 && cn_images_over_budget(images));
 }
 
+/* K5: `rc` is what became of a checkpoint. */
+static void tell_unwritable(struct cn_keeper *keeper, int rc, struct cn_err *err)
+{
+    const struct cn_store_driven *driven = keeper->config.driven;
+    cn_log_retry_space(keeper->config.log);
+    bool full = out_of_space(rc);
+    if (!full && atomic_load(&keeper->config.images->no_space))
+        full = cn_err_set(err, -ENOSPC, "no space to write database files") < 0;
+    if ((full || cn_log_unwritable(keeper->config.log, err)) && driven->unwritable)
+        driven->unwritable(driven->data, err);
+}
+
 /* Does what is due. Called and returns with the lock held. */
 static void keeper_work(struct cn_keeper *keeper)
 {
+    int rc = 0;
     uint64_t asked = keeper->asked;
     keeper->woken = false;
     bool wanted = asked != keeper->done && !keeper->held;
@@ -326,15 +340,16 @@ static void keeper_work(struct cn_keeper *keeper)
 
     struct cn_err err = {0};
     if (wanted || (may && checkpoint_due(keeper))) {
-        (void)checkpoint_run(keeper, &err); /* the result is in `err` */
+        rc = checkpoint_run(keeper, &err);
         keeper->last_ms = now_ms();
     } else if (must_write_back(keeper)) {
         write_back(keeper);
     } else if (atomic_load(&keeper->config.images->has_large)) {
         (void)cn_images_write_back_large(keeper->config.images, NULL);
     }
+    struct cn_err own = err;
     if (keeper->config.driven)
-        cn_log_retry_space(keeper->config.log);
+        tell_unwritable(keeper, rc, &own);
     pthread_mutex_lock(&keeper->lock);
     keeper->running = false;
     if (wanted) {
@@ -359,15 +374,8 @@ static void *keeper_run(void *arg)
     struct cn_keeper *keeper = arg;
     pthread_mutex_lock(&keeper->lock);
     for (;;) {
-        if ((keeper->asked == keeper->done || keeper->held) && !keeper->woken &&
-            !keeper->stopping) {
-            struct timespec until;
-            clock_gettime(CLOCK_REALTIME, &until);
-            until.tv_nsec += LOOK_MS * 1000000L;
-            until.tv_sec += until.tv_nsec / 1000000000;
-            until.tv_nsec %= 1000000000;
-            pthread_cond_timedwait(&keeper->wanted, &keeper->lock, &until);
-        }
+        if ((keeper->asked == keeper->done || keeper->held) && !keeper->woken && !keeper->stopping)
+            (void)cn_cond_wait_ms(&keeper->wanted, &keeper->lock, LOOK_MS);
         if (keeper->stopping && keeper->asked == keeper->done)
             break;
         keeper_work(keeper);
@@ -395,7 +403,7 @@ struct cn_keeper *cn_keeper_new(const struct cn_keeper_config *config)
     keeper->last_boundary = config->redo_lsn - 1;
     keeper->last_ms = now_ms();
     pthread_mutex_init(&keeper->lock, NULL);
-    pthread_cond_init(&keeper->wanted, NULL);
+    cn_cond_init(&keeper->wanted);
     pthread_cond_init(&keeper->finished, NULL);
     if (!config->manual && config->driven) {
         cn_chore_add(config->driven->chores, &keeper->chore, on_chore);

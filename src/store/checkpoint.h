@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store/checkpoint.h - the keeper: write-back and checkpoints in the background.
  *
- * One of a driven store (store/store.h) has no thread: it is a chore of those that many stores
- * share.
+ * The keeper of a driven store (store/store.h) has no thread of its own: it is a chore of threads
+ * that many stores share (store/chores.h).
  *
  * A checkpoint moves the point from which recovery would start (redo_lsn), and
  * so bounds the log and the time of a restart. Commits go on meanwhile.

@@ -3,16 +3,16 @@
 
 #include <pthread.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "base/assert.h"
+#include "base/cond.h"
 #include "base/mem.h"
 
 struct cn_chores {
     pthread_mutex_t lock; /* guards everything here and in the chores */
     pthread_cond_t wanted, done;
     struct cn_list idle, queued; /* of struct cn_chore; one that runs is in neither */
-    struct timespec look;        /* when all that are idle are queued again */
+    int64_t look_ms;             /* when all that are idle are queued again */
     bool stopping;
     unsigned thread_count;
     pthread_t threads[];
@@ -20,18 +20,7 @@ struct cn_chores {
 
 static void look_later(struct cn_chores *chores)
 {
-    clock_gettime(CLOCK_MONOTONIC, &chores->look);
-    chores->look.tv_nsec += CN_CHORES_LOOK_MS * 1000000L;
-    chores->look.tv_sec += chores->look.tv_nsec / 1000000000;
-    chores->look.tv_nsec %= 1000000000;
-}
-
-static bool look_is_due(const struct cn_chores *chores)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec > chores->look.tv_sec ||
-           (now.tv_sec == chores->look.tv_sec && now.tv_nsec >= chores->look.tv_nsec);
+    chores->look_ms = cn_cond_now_ms() + CN_CHORES_LOOK_MS;
 }
 
 /* Into the list that its state says. */
@@ -68,10 +57,11 @@ static void *thread_run(void *arg)
         struct cn_list *link = cn_list_take_front(&chores->queued);
         if (link)
             chore_run(chores, CN_CONTAINER_OF(link, struct cn_chore, link));
-        else if (look_is_due(chores))
+        else if (cn_cond_now_ms() >= chores->look_ms)
             queue_all(chores);
         else
-            pthread_cond_timedwait(&chores->wanted, &chores->lock, &chores->look);
+            (void)cn_cond_wait_ms(&chores->wanted, &chores->lock,
+                                  chores->look_ms - cn_cond_now_ms());
     }
     pthread_mutex_unlock(&chores->lock);
     return NULL;
@@ -80,13 +70,9 @@ static void *thread_run(void *arg)
 struct cn_chores *cn_chores_new(unsigned threads)
 {
     struct cn_chores *chores = cn_alloc_zero(sizeof(*chores) + threads * sizeof(pthread_t));
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&chores->lock, NULL);
-    pthread_cond_init(&chores->wanted, &attr);
+    cn_cond_init(&chores->wanted);
     pthread_cond_init(&chores->done, NULL);
-    pthread_condattr_destroy(&attr);
     cn_list_init(&chores->idle);
     cn_list_init(&chores->queued);
     look_later(chores);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store/chores.h - a few threads that look after many things.
  *
- * A chore is a function that does what is due, and returns soon if nothing is. Each is called at
- * least every CN_CHORES_LOOK_MS, and soon after cn_chore_wake(); one that is running is never
- * called beside itself. Those that were woken come first, in the order in which they were; a long
- * one keeps one thread busy and the others go on with the rest.
+ * A chore is a function that does the work that is due, and returns at once if there is none. Each
+ * chore is called at least every CN_CHORES_LOOK_MS, and soon after cn_chore_wake(). A chore never
+ * runs twice at the same time. Woken chores run first, in the order in which they were woken. A
+ * long chore occupies one thread, and the other threads go on with the rest.
  *
  *     idle  --wake, or its time has come-->  queued  -->  running  --woken meanwhile-->  queued
  *                                                            |

@@ -307,7 +307,7 @@ int cn_database_begin(struct cn_database *db, struct cn_err *err)
 
 bool cn_database_in_transaction(const struct cn_database *db)
 {
-    return db->in_transaction || db->reset || db->meta.has_alarm || db->meta.has_name;
+    return db->in_transaction || db->broken || db->reset || db->meta.has_alarm || db->meta.has_name;
 }
 
 uint64_t cn_database_lsn(const struct cn_database *db)
@@ -498,53 +498,24 @@ int cn_database_savepoint_rollback(struct cn_database *db, int level, struct cn_
     return rc;
 }
 
-/* ---- Delete all ---- */
-
-/* Inside a savepoint, so that it can be undone: everything is dropped by name. */
-static int drop_all(struct cn_database *db, struct cn_err *err)
+int cn_database_savepoint_level(const struct cn_database *db)
 {
-    static const char next[] =
-        "SELECT type, name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%'"
-        " ESCAPE '\\' AND (type = 'view' OR type = 'table' AND name NOT IN"
-        " (SELECT name FROM pragma_table_list WHERE type = 'shadow'))"
-        " ORDER BY type DESC LIMIT 1";
-    int rc = cn_database_exec(db, "PRAGMA defer_foreign_keys = ON", err);
-    while (rc == 0) {
-        sqlite3_stmt *stmt;
-        rc = sqlite3_prepare_v2(db->connection, next, -1, &stmt, NULL);
-        if (rc != SQLITE_OK)
-            return cn_database_error(db, rc, err);
-        char *drop = NULL;
-        if (sqlite3_step(stmt) == SQLITE_ROW)
-            drop = sqlite3_mprintf("DROP %s \"%w\"", sqlite3_column_text(stmt, 0),
-                                   sqlite3_column_text(stmt, 1));
-        rc = sqlite3_finalize(stmt);
-        if (rc != SQLITE_OK)
-            return cn_database_error(db, rc, err);
-        if (!drop)
-            return 0;
-        rc = cn_database_exec(db, drop, err);
-        sqlite3_free(drop);
-    }
-    return rc;
+    return db->savepoint_count;
 }
+
+/* ---- Delete all ---- */
 
 int cn_database_delete_all(struct cn_database *db, bool alarm_too, struct cn_err *err)
 {
-    int rc;
-    if (db->savepoint_count > 0) {
-        cn_statements_end_writers(db);
-        rc = drop_all(db, err);
-        db->has_kv = false;
-    } else {
-        struct cn_image_meta meta = meta_copy(&db->meta); /* the alarm set in this turn stays */
-        cn_connection_close(db);                          /* drops the turn's writes */
-        db->in_transaction = false;
-        db->reset = cn_image_page_count(db->image) > 0;
-        rc = cn_database_require(db, err);
-        cn_free(db->meta.name);
-        db->meta = meta;
-    }
+    if (db->savepoint_count > 0)
+        return cn_err_set(err, CN_EINVALID, CN_DELETE_ALL_REFUSED);
+    struct cn_image_meta meta = meta_copy(&db->meta); /* the alarm set in this turn stays */
+    cn_connection_close(db);                          /* drops the turn's writes */
+    db->in_transaction = false;
+    db->reset = cn_image_page_count(db->image) > 0;
+    int rc = cn_database_require(db, err);
+    cn_free(db->meta.name);
+    db->meta = meta;
     if (rc == 0 && alarm_too)
         rc = cn_database_set_alarm(db, CN_ALARM_NONE, err);
     return rc;
@@ -577,6 +548,13 @@ int cn_database_set_alarm(struct cn_database *db, int64_t alarm_ms, struct cn_er
     if (db->savepoint_count == 0 && alarm_ms == cn_image_meta(db->image)->alarm_ms)
         db->meta.has_alarm = false; /* what is committed already needs no record */
     return 0;
+}
+
+void cn_database_set_saved_alarm(struct cn_database *db, int level, int64_t alarm_ms)
+{
+    CN_ASSERT(level > 0 && level <= db->savepoint_count);
+    db->saved[level - 1].has_alarm = true;
+    db->saved[level - 1].alarm_ms = alarm_ms;
 }
 
 int cn_database_set_name(struct cn_database *db, const char *name, size_t size, struct cn_err *err)

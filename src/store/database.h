@@ -68,19 +68,22 @@ void cn_database_rollback(struct cn_database *db);
 /* The LSN of the last commit that a reader may see and that may not be durable yet, also if an
  * earlier opening of the database made it; 0 if everything is durable since long. */
 uint64_t cn_database_lsn(const struct cn_database *db);
+/* Something is to be committed or rolled back; also what SQLite has rolled back by itself (an OR
+ * ROLLBACK, a statement that was interrupted, no memory): only a commit that fails tells of it. */
 bool cn_database_in_transaction(const struct cn_database *db);
 
 /* Opens a savepoint and returns its level: 1, 2, ... (at most CN_SAVEPOINT_MAX). */
 #define CN_SAVEPOINT_MAX 64
 int cn_database_savepoint(struct cn_database *db, struct cn_err *err);
+int cn_database_savepoint_level(const struct cn_database *db); /* 0: none is open */
 /* Ends the savepoint `level` and those inside it: keeps, or undoes, what they wrote. */
 int cn_database_savepoint_release(struct cn_database *db, int level, struct cn_err *err);
 int cn_database_savepoint_rollback(struct cn_database *db, int level, struct cn_err *err);
 
 /* Everything goes: tables, key-value pairs, and, if asked, the alarm. Part of
- * the transaction. Releases cached statements; statements in use end. Outside
- * savepoints this takes no time and frees the space; inside one, tables are
- * dropped one by one and their space is used again. */
+ * the transaction. Releases cached statements; statements in use end. Takes no time and frees the
+ * space. CN_EINVALID inside a savepoint, and nothing has ended. */
+#define CN_DELETE_ALL_REFUSED "Cannot call deleteAll() within a transaction"
 int cn_database_delete_all(struct cn_database *db, bool alarm_too, struct cn_err *err);
 
 /* ---- Metadata ---- */
@@ -94,6 +97,8 @@ struct cn_database_meta {
 void cn_database_meta(struct cn_database *db, struct cn_database_meta *meta);
 int64_t cn_database_alarm(struct cn_database *db);
 int cn_database_set_alarm(struct cn_database *db, int64_t alarm_ms, struct cn_err *err);
+/* The one that a rollback to the savepoint `level`, which is open, brings back. */
+void cn_database_set_saved_alarm(struct cn_database *db, int level, int64_t alarm_ms);
 /* Kept for good with the object; longer than CN_OBJECT_NAME_MAX is CN_ELIMIT. */
 int cn_database_set_name(struct cn_database *db, const char *name, size_t size, struct cn_err *err);
 
@@ -139,6 +144,8 @@ void cn_statement_reset(struct cn_statement *statement);
 /* Whether it makes, changes or drops a table or the like. */
 bool cn_statement_defines(struct cn_statement *statement);
 bool cn_statement_writes(const struct cn_statement *statement);
+/* Bytes that it has, rows that it sorts above all; of a guest's. */
+int64_t cn_statement_memory(const struct cn_statement *statement);
 
 enum cn_sql_type { CN_SQL_NULL, CN_SQL_INT, CN_SQL_REAL, CN_SQL_TEXT, CN_SQL_BLOB };
 int cn_statement_column_count(struct cn_statement *statement);

@@ -76,6 +76,7 @@ struct cn_statement {
     bool makes_names;   /* A2 of authorizer.c */
     uint64_t shape;     /* cn_statement_shape(), or 0: not yet known */
     int shape_prepared; /* how often SQLite had compiled it again by then */
+    int64_t memory;     /* of a guest's: what it has (sqlite_memory.h, Q1) */
     int64_t changes;    /* rows changed since it started, triggers included */
     bool stands_in;     /* T4 of template.h: what it tells of rows */
     uint64_t stood_read, stood_written;

@@ -5,10 +5,12 @@
  * into its folder at once: SQLite relies on the name of a journal being durable.
  *
  * S1  A database whose header reserves CN_DISKVFS_SEAL bytes per page has in them 4 zeros and the
- * CRC of the page's number and of all that stands before it. A page of zeros was never written, and
- * is good. S2  The seal is set in SQLite's own buffer (it never looks at reserved bytes), so the
- * pages in its journal, which are those of its cache, have theirs; they are compared when a journal
- * is played back. S3  A page that does not match is SQLITE_CORRUPT, for whoever reads that page. */
+ *     CRC of the page's number and of all that stands before it. A page of zeros was never
+ *     written, and is good.
+ * S2  The seal is set in SQLite's own buffer (it never looks at reserved bytes), so the pages in
+ *     its journal, which are those of its cache, have theirs; they are compared when a journal is
+ *     played back.
+ * S3  A page that does not match is SQLITE_CORRUPT, for whoever reads that page. */
 #include <errno.h>
 #include <string.h>
 

@@ -7,9 +7,11 @@
  * size of the database does not matter.
  *
  * X1  Read into an empty database, in one transaction, it gives every value back as it was: type,
- * bytes, bits. X2  Tables whose names begin with _cf_ or sqlite_ are left out, and what belongs to
- * them. A virtual table cannot be exported: CN_EUNSUPPORTED. X3  What fails, fails: an error of the
- * disk, of the database or of `write` is the result, and nothing is written after it.
+ *     bytes, bits.
+ * X2  Tables whose names begin with _cf_ or sqlite_ are left out, and what belongs to them. A
+ *     virtual table cannot be exported: CN_EUNSUPPORTED.
+ * X3  What fails, fails: an error of the disk, of the database or of `write` is the result, and
+ *     nothing is written after it.
  *
  * Threads: any; the file must not change meanwhile. */
 #ifndef CN_STORE_DUMP_H

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +39,7 @@ static void add_archive(struct cn_history *history, const struct cn_history_arch
         history->archives[at] = *archive; /* archived again after a crash */
         return;
     }
-    if (history->archive_count == history->archive_room) {
-        history->archive_room = history->archive_room ? history->archive_room * 2 : 64;
-        history->archives = cn_realloc(history->archives, history->archive_room * sizeof(*archive));
-    }
+    CN_GROW(history->archives, history->archive_count, history->archive_room);
     memmove(history->archives + at + 1, history->archives + at,
             (history->archive_count - at) * sizeof(*archive));
     history->archives[at] = *archive;
@@ -55,10 +53,7 @@ static void add_aside(struct cn_history *history, const struct cn_history_aside 
         if (history->asides[i].lsn == aside->lsn)
             return; /* archived again after a crash */
     }
-    if (history->aside_count == history->aside_room) {
-        history->aside_room = history->aside_room ? history->aside_room * 2 : 16;
-        history->asides = cn_realloc(history->asides, history->aside_room * sizeof(*aside));
-    }
+    CN_GROW(history->asides, history->aside_count, history->aside_room);
     history->asides[history->aside_count++] = *aside;
     history->total_size += aside->size;
 }
@@ -516,6 +511,42 @@ int cn_history_check(struct cn_history *history, struct cn_store *store,
 {
     uint64_t lsn;
     return resolve(history, store, key, bookmark, &lsn, err);
+}
+
+struct presence {
+    uint64_t lsn;
+    bool whole; /* history reaches back to the first commit */
+    bool there;
+};
+
+/* Of commits, the latest first: the last one up to the LSN says it, or else what the first one
+ * after it found. One that began anew does not tell what it took away: something, unless it is the
+ * first of all. */
+static int look_at_commit(void *data, const struct cn_history_commit *commit)
+{
+    struct presence *presence = data;
+    bool later = commit->lsn > presence->lsn, reset = commit->flags & CN_COMMIT_RESET;
+    presence->there =
+        later ? (reset && !presence->whole) || commit->pages_before > 0 : commit->pages_after > 0;
+    return !later;
+}
+
+int cn_history_was_there(struct cn_history *history, struct cn_store *store,
+                         const struct cn_object_key *key, const char *bookmark, struct cn_err *err)
+{
+    struct presence presence = {0};
+    struct cn_history_listing listing = {
+        .key = key, .limit = INT_MAX, .each = look_at_commit, .data = &presence};
+    pthread_mutex_lock(&history->lock);
+    presence.whole = history->floor_lsn <= 1;
+    presence.there = !presence.whole; /* if it has no commits, as it is now */
+    pthread_mutex_unlock(&history->lock);
+    int rc = resolve(history, store, key, bookmark, &presence.lsn, err);
+    if (rc == 0) /* the records must be in the files before they can be read there */
+        rc = cn_store_wait(store, cn_log_appended(cn_store_log(store)), err);
+    if (rc == 0)
+        rc = cn_history_commits(history, store, &listing, err);
+    return rc < 0 ? rc : presence.there;
 }
 
 /* ---- restoring and copying ---- */

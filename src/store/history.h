@@ -60,6 +60,11 @@ void cn_history_bookmark_undo(struct cn_history *history, struct cn_store *store
 int cn_history_check(struct cn_history *history, struct cn_store *store,
                      const struct cn_object_key *key, const char *bookmark, struct cn_err *err);
 
+/* Had the object a database at the bookmark? 0: it was not there yet, or deleted, or emptied by
+ * deleteAll(). */
+int cn_history_was_there(struct cn_history *history, struct cn_store *store,
+                         const struct cn_object_key *key, const char *bookmark, struct cn_err *err);
+
 /* Makes the object what it was at the bookmark. It must not be open (CN_ELOCKED). Returns the
  * LSN of the restoring commit, which is not durable yet, and the bookmark that undoes it;
  * both may be NULL. The alarm of that moment comes back, due or not, and a name that a deletion
@@ -93,7 +98,7 @@ struct cn_history_commit {
     uint64_t lsn;
     int64_t time_ms;
     uint32_t page_count; /* that it changed */
-    uint32_t pages_after;
+    uint32_t pages_before, pages_after;
     uint16_t flags; /* enum cn_commit_flags */
     char bookmark[CN_BOOKMARK_SIZE];
 };

@@ -28,7 +28,7 @@
  *     written just before the reset or while it came, for recovery may have to set it aside; then
  *     those of the new one.
  *
- * Locks, outermost first: the catalog's, commit_gate, an image's, images->lock,
+ * Locks, outermost first: commit_gate, the catalog's, an image's, images->lock,
  * the log's. No disk operation happens under images->lock, and under an image's
  * lock only a commit's read of a page that it changes. */
 #include "store/image_private.h"
@@ -38,9 +38,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/block.h"
 #include "base/buf.h"
+#include "base/cond.h"
 #include "base/mem.h"
 #include "store/catalog.h"
 #include "store/log.h"
@@ -615,28 +616,38 @@ bool cn_images_over_budget(const struct cn_images *images)
                          budget->dirty_pages_max;
 }
 
-static bool must_wait(const struct cn_images *images)
+/* Commits wait at so many times what the keeper allows. */
+enum { HARD = 4 };
+
+/* Are there more than so many times what the keeper allows? */
+static bool exceeds(const struct cn_images *images, unsigned times)
 {
     const struct cn_images_budget *budget = images->config.budget;
     return atomic_load_explicit(&images->dirty_pages, memory_order_relaxed) >
-               4 * images->config.dirty_pages_max ||
+               times * images->config.dirty_pages_max ||
            (budget && atomic_load_explicit(&budget->dirty_pages, memory_order_relaxed) >
-                          4 * budget->dirty_pages_max);
+                          times * budget->dirty_pages_max);
+}
+
+static bool must_wait(const struct cn_images *images)
+{
+    return exceeds(images, HARD);
+}
+
+enum cn_log_pressure cn_images_pressure(const struct cn_images *images)
+{
+    return !must_wait(images)           ? CN_LOG_ROOMY
+           : !exceeds(images, 2 * HARD) ? CN_LOG_PRESSED
+                                        : CN_LOG_CROWDED;
 }
 
 /* Until pages of this store have left memory or, since those of others count too, for a while. */
 static void written_wait(struct cn_images *images)
 {
-    struct timespec until;
-    if (!images->config.budget) {
+    if (images->config.budget)
+        (void)cn_cond_wait_ms(&images->written, &images->lock, 20);
+    else
         pthread_cond_wait(&images->written, &images->lock);
-        return;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 20 * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&images->written, &images->lock, &until);
 }
 
 /* Keeps the number of dirty pages bounded. */
@@ -656,6 +667,11 @@ static int dirty_wait(struct cn_images *images, struct cn_err *err)
     images->config.wake_keeper(images->config.data);
     if (!must_wait(images))
         return 0;
+    if (!cn_may_block())
+        return exceeds(images, 4 * HARD)
+                   ? cn_err_set(err, CN_EOVERLOADED,
+                                "the disk does not keep up: too many pages wait in memory")
+                   : 0;
     pthread_mutex_lock(&images->lock);
     while (must_wait(images) && !atomic_load_explicit(&images->no_space, memory_order_relaxed) &&
            cn_log_status(images->config.log, NULL) == 0)
@@ -673,6 +689,17 @@ static bool change_is_empty(const struct cn_image *image, const struct cn_image_
            !change->flags && image->exists;
 }
 
+/* An earlier reset must be done: one `aside` at a time. */
+static int finish_reset(struct cn_image *image, struct cn_err *err)
+{
+    /* The exception (B3 of base/block.h): a lane waits here for one sync if an object empties its
+     * database twice before the keeper has come by. */
+    bool before = cn_block_except(false);
+    int rc = cn_image_finish_reset(image, err);
+    (void)cn_block_except(before);
+    return rc;
+}
+
 int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint64_t *lsn,
                     struct cn_err *err)
 {
@@ -684,8 +711,7 @@ int cn_image_commit(struct cn_image *image, struct cn_image_change *change, uint
                           change->pages->count, images->config.commit_pages_max);
     int rc = dirty_wait(images, err);
     if (rc == 0 && (change->flags & CN_COMMIT_RESET))
-        rc = cn_image_finish_reset(image,
-                                   err); /* an earlier reset must be done: one `aside` at a time */
+        rc = finish_reset(image, err);
     if (rc < 0)
         return rc;
 
@@ -926,7 +952,7 @@ void cn_images_init(struct cn_images *images, const struct cn_images_config *con
     pthread_rwlock_init(&images->commit_gate, &attributes);
     pthread_rwlockattr_destroy(&attributes);
     pthread_mutex_init(&images->lock, NULL);
-    pthread_cond_init(&images->written, NULL);
+    cn_cond_init(&images->written);
     cn_map_init(&images->table);
     cn_list_init(&images->dirty);
     cn_list_init(&images->large);

@@ -20,13 +20,13 @@
 #include "base/disk.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "store/log.h"
 #include "store/pagemap.h"
 #include "store/record.h"
 
 struct cn_catalog;
 struct cn_catalog_change;
 struct cn_image;
-struct cn_log;
 struct cn_page_source;
 
 /* One bound for the images of many stores. */
@@ -152,6 +152,9 @@ void cn_image_page_free(uint8_t *bytes);
 int cn_images_write_back(struct cn_images *images, uint64_t limit, struct cn_err *err);
 /* Writes back the images that are large. */
 int cn_images_write_back_large(struct cn_images *images, struct cn_err *err);
+/* The pages in memory, as cn_log_pressure() has it. Threads that may not wait put in more than the
+ * bound (L11 of log.c). */
+enum cn_log_pressure cn_images_pressure(const struct cn_images *images);
 /* Are there too many pages in memory, of all stores together? */
 bool cn_images_over_budget(const struct cn_images *images);
 /* Syncs every file written since the last time. */

@@ -25,6 +25,12 @@
  * L6  At most pending_max bytes (and one record) wait in memory; appends wait beyond.
  * L7  With a sink, a batch is written after the sink has settled it; one that it refuses is not
  *     written, and the log has failed (L4): K1, K2 of store/sink.h.
+ * L11 A thread that may not wait (base/block.h) never does so here. Beyond L6's bound its records
+ *     are taken up to CN_LOG_SLACK times as much, and refused then; cn_log_pressure() tells, and
+ *     whoever gives it the writes holds back the writer (O8 of object/object.h). If no spare is
+ *     ready and the disk has space, the segment is begun all the same and owed: the flusher waits
+ *     for its file, and if the disk is full nevertheless, until it no longer is (L5): what was
+ *     appended is neither acknowledged nor refused meanwhile.
  *
  * log_spare.c makes spares. log_driven.c has logs without threads of their own. */
 #include "store/log_private.h"
@@ -33,9 +39,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/block.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/diag.h"
 #include "base/mem.h"
 #include "store/sink.h"
@@ -94,34 +101,26 @@ int cn_log_refused(struct cn_log *log, struct cn_err *err)
 
 static void segment_list_add(struct cn_log *log, struct cn_segment_info info)
 {
-    if (log->segment_count == log->segment_list_capacity) {
-        log->segment_list_capacity = log->segment_list_capacity * 2 + 16;
-        log->segments =
-            cn_realloc(log->segments, log->segment_list_capacity * sizeof(*log->segments));
-    }
+    CN_GROW(log->segments, log->segment_count, log->segment_list_capacity);
     log->segments[log->segment_count++] = info;
 }
 
-/* Directs the following appends to the start of `spare`. */
-static void rotate(struct cn_log *log, struct cn_log_spare *spare)
+/* Directs the following appends to the start of `spare`, or of one of so many bytes to come. */
+static void rotate(struct cn_log *log, struct cn_log_spare *spare, uint64_t capacity)
 {
     struct cn_log_batch *batch = log->filling;
-    if (batch->rotation_count == batch->rotation_capacity) {
-        batch->rotation_capacity = batch->rotation_capacity * 2 + 4;
-        batch->rotations =
-            cn_realloc(batch->rotations, batch->rotation_capacity * sizeof(*batch->rotations));
-    }
+    CN_GROW(batch->rotations, batch->rotation_count, batch->rotation_capacity);
     struct cn_segment_header header = {
         .number = log->next_number++,
         .first_lsn = cn_log_appended(log) + 1,
-        .file_size = spare->capacity,
+        .file_size = capacity,
         .created_ms = cn_clock_wall_ms(log->config.clock),
     };
     cn_segment_seal(&header);
     batch->rotations[batch->rotation_count++] =
         (struct cn_log_rotation){.offset = batch->bytes.size, .spare = spare, .header = header};
     log->segment_used = sizeof(header);
-    log->segment_capacity = spare->capacity;
+    log->segment_capacity = capacity;
     segment_list_add(log, (struct cn_segment_info){.number = header.number,
                                                    .first_lsn = header.first_lsn,
                                                    .last_lsn = header.first_lsn - 1,
@@ -138,9 +137,29 @@ static uint64_t live_size_locked(const struct cn_log *log)
 
 static void flush_locked(struct cn_log *log);
 
+/* For what is owed already, and a segment more than is needed. */
+static bool has_space(const struct cn_log *log, uint64_t need)
+{
+    return !log->no_space && cn_disk_space(log->config.disk) / (log->owed + 1) >
+                                 need + log->config.segment_size + log->pending;
+}
+
+/* L11: the segment is begun though its file is not there. */
+static void rotate_owed(struct cn_log *log, uint64_t need)
+{
+    uint64_t capacity = need > log->config.segment_size ? need : log->config.segment_size;
+    log->owed++;
+    if (capacity > log->config.segment_size && capacity > log->spare_size)
+        log->spare_size = capacity;
+    pthread_cond_signal(&log->spare_wanted);
+    rotate(log, NULL, capacity);
+}
+
 int cn_log_place_try(struct cn_log *log, uint64_t size, struct cn_err *err)
 {
     bool driven = cn_log_is_driven(log);
+    if (log->owed && log->no_space) /* L5: nothing more for a segment that may never be */
+        return cn_log_refused(log, err);
     if (log->segment_used + size <= log->segment_capacity)
         return 1;
     if (live_size_locked(log) > log->config.live_max)
@@ -150,7 +169,11 @@ int cn_log_place_try(struct cn_log *log, uint64_t size, struct cn_err *err)
     uint64_t need = sizeof(struct cn_segment_header) + size;
     struct cn_log_spare *spare = cn_log_spare_take(log, need);
     if (spare) {
-        rotate(log, spare);
+        rotate(log, spare, spare->capacity);
+        return 1;
+    }
+    if (!cn_may_block() && !driven && !log->config.manual && has_space(log, need)) {
+        rotate_owed(log, need);
         return 1;
     }
     if (driven && log->making) { /* by another thread that appends */
@@ -174,13 +197,40 @@ int cn_log_place_try(struct cn_log *log, uint64_t size, struct cn_err *err)
     return 0;
 }
 
+/* L11 */
+static int refuse_crowded(uint64_t pending, struct cn_err *err)
+{
+    return cn_err_set(err, CN_EOVERLOADED,
+                      "the disk does not keep up: the log holds %" PRIu64
+                      " MB that it has not taken",
+                      pending >> 20);
+}
+
+static void pending_set(struct cn_log *log, uint64_t pending)
+{
+    log->pending = pending;
+    atomic_store_explicit(&log->pending_seen, pending, memory_order_relaxed);
+}
+
+enum cn_log_pressure cn_log_pressure(const struct cn_log *log)
+{
+    enum cn_log_pressure own = cn_log_level(
+        atomic_load_explicit(&log->pending_seen, memory_order_relaxed), log->config.pending_max);
+    enum cn_log_pressure all = cn_log_budget_pressure(log);
+    return own > all ? own : all;
+}
+
 /* Waits until there is a place for `size` bytes: in memory (L6, L10) and in a segment. */
 static int room_wait(struct cn_log *log, uint64_t size, struct cn_err *err)
 {
+    bool waits = cn_may_block();
+    uint64_t bound = cn_log_bound(log->config.pending_max, waits);
     for (;;) {
         if (log->failed)
             return cn_log_refused(log, err);
-        if (log->pending > 0 && log->pending + size > log->config.pending_max) {
+        if (log->pending > 0 && log->pending + size > bound) {
+            if (!waits)
+                return refuse_crowded(log->pending, err);
             if (log->config.manual)
                 flush_locked(log);
             else if (log->driven.stall)
@@ -196,6 +246,8 @@ static int room_wait(struct cn_log *log, uint64_t size, struct cn_err *err)
             continue;
         if (!cn_log_is_driven(log) || cn_log_budget_take(log, size))
             return 0;
+        if (!waits)
+            return refuse_crowded(log->pending, err);
         cn_log_budget_wait(log);
     }
 }
@@ -226,7 +278,7 @@ void cn_log_put(struct cn_log *log, const struct cn_record_header *header, const
     }
     cn_buf_append(&batch->bytes, padding, record_size - sizeof(*header) - header->body_size);
     batch->last_lsn = header->lsn;
-    log->pending += record_size;
+    pending_set(log, log->pending + record_size);
     log->log_bytes += record_size;
     log->segment_used += record_size;
     struct cn_segment_info *segment = &log->segments[log->segment_count - 1];
@@ -306,12 +358,15 @@ static int segment_begin(struct cn_log *log, struct cn_log_rotation *rotation, u
     struct iovec parts[2] = {{.iov_base = &rotation->header, .iov_len = sizeof(rotation->header)},
                              {.iov_base = bytes, .iov_len = size}};
     char path[CN_SEGMENT_PATH_MAX];
+    int rc = rotation->spare ? 0 : cn_log_spare_get(log, rotation);
+    if (rc < 0)
+        return rc;
     if (log->file)
         cn_disk_close(log->file);
     log->file = rotation->spare->file;
     rotation->spare->file = NULL;
     log->file_offset = sizeof(rotation->header) + size;
-    int rc = cn_disk_writev_all(log->file, parts, 2, 0);
+    rc = cn_disk_writev_all(log->file, parts, 2, 0);
     if (rc == 0)
         rc = sync_file(log);
     if (rc < 0)
@@ -351,8 +406,10 @@ static int batch_write(struct cn_log *log, struct cn_log_batch *batch)
 
 static void batch_clear(struct cn_log_batch *batch)
 {
-    for (size_t i = 0; i < batch->rotation_count; i++)
-        cn_log_spare_free(batch->rotations[i].spare);
+    for (size_t i = 0; i < batch->rotation_count; i++) {
+        if (batch->rotations[i].spare)
+            cn_log_spare_free(batch->rotations[i].spare);
+    }
     batch->rotation_count = 0;
     if (batch->bytes.capacity > BATCH_KEEP)
         cn_buf_fini(&batch->bytes);
@@ -396,7 +453,7 @@ int cn_log_batch_flush(struct cn_log *log, struct cn_log_batch *batch)
     pthread_mutex_lock(&log->lock);
     log->flushing = false;
     log->flush_count++;
-    log->pending -= batch->bytes.size;
+    pending_set(log, log->pending - batch->bytes.size);
     batch_clear(batch);
     if (rc < 0) {
         char reason[sizeof(log->reason)];
@@ -468,6 +525,7 @@ int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err)
 {
     if (cn_log_durable(log) >= lsn)
         return 0;
+    cn_may_block_here();
     int rc = 0;
     pthread_mutex_lock(&log->lock);
     CN_ASSERT(lsn <= cn_log_appended(log));
@@ -707,7 +765,7 @@ int cn_log_open(const struct cn_log_config *config, struct cn_log **result, stru
     pthread_cond_init(&log->flush_wanted, NULL);
     pthread_cond_init(&log->room, NULL);
     pthread_cond_init(&log->durable_moved, NULL);
-    pthread_cond_init(&log->spare_wanted, NULL);
+    cn_cond_init(&log->spare_wanted);
     rc = cn_disk_list(config->disk, "log", remove_spare, log);
     if (rc < 0) {
         log_free(log);
@@ -736,6 +794,7 @@ void cn_log_close(struct cn_log *log)
     log->stopping = true;
     pthread_cond_broadcast(&log->flush_wanted);
     pthread_cond_broadcast(&log->spare_wanted);
+    pthread_cond_broadcast(&log->room);
     pthread_mutex_unlock(&log->lock);
     if (threads) {
         pthread_join(log->flusher, NULL);

@@ -6,11 +6,10 @@
  * thread keeps the next segment file ready. The format is in store/record.h,
  * the invariants are in log.c.
  *
- * A *driven* log (config.driven) has no threads and decides nothing: what is appended waits in
- * memory until somebody outside says that it is settled (cn_log_settle(): then it is written,
- * not synced, and durable) or that it never will be (cn_log_fail()). It can also be fed with
- * records that another's log gave out. Many of them are in one process: log_driven.c has
- * their side.
+ * A *driven* log (config.driven) belongs to a shard of a cluster. It has no threads: appended
+ * records wait in memory until the driver declares them settled (cn_log_settle(): they are written,
+ * not synced, and durable) or lost (cn_log_fail()). It can also be fed with records of another
+ * node's log. A process has many of them; log_driven.c has what is different.
  *
  * Threads:   every function from any thread unless it says otherwise.
  * Ownership: cn_log_open() allocates, cn_log_close() frees; the disk and the
@@ -52,8 +51,8 @@ void cn_log_budget_free(struct cn_log_budget *budget);
 
 struct cn_log_driven {
     struct cn_log_budget *budget; /* borrowed; may be NULL */
-    /* There are records to settle. Called once until cn_log_take_hint(); on the thread that
-     * appends, without locks. Must not block and must not call the log. */
+    /* There are records to settle. Called at most once between two calls of cn_log_take_hint(), on
+     * the thread that appends, without locks. Must not block and must not call the log. */
     void (*appended)(void *data);
     /* For tests with one thread: called where the log would wait for a settlement, to make one.
      * NULL: it waits. */
@@ -68,7 +67,7 @@ struct cn_log_config {
     const struct cn_sink *sink; /* borrowed; what has to have a batch first, NULL: nothing */
     const struct cn_log_driven *driven; /* copied; NULL: the log works by itself */
     uint64_t segment_size;              /* bytes of a segment file */
-    uint64_t pending_max; /* bytes appended and not yet durable; an append beyond it waits */
+    uint64_t pending_max; /* bytes appended and not yet durable; an append beyond it waits (L11) */
     uint64_t live_max;    /* bytes of live segments; an append beyond it is refused */
     bool manual;          /* no threads: cn_log_flush() and waiting do the work; for tests */
     unsigned planted;     /* enum cn_planted */
@@ -102,7 +101,9 @@ struct cn_log_entry {
 /* Appends one record; its LSN is durable once cn_log_durable() has reached it.
  * If a checkpoint has started since `boundary`, nothing is appended and -EAGAIN
  * returned, because the body lacks page images (R7); encode again. CN_EREADONLY:
- * the log has failed, or the disk is full. CN_ELIMIT: the body is too large. */
+ * the log has failed, or the disk is full. CN_ELIMIT: the body is too large. CN_EOVERLOADED: too
+ * much waits for the disk. Waits for room on threads that may, and takes more than its bound on
+ * others (L11). */
 int cn_log_append(struct cn_log *log, const struct cn_log_entry *entry, uint64_t *lsn,
                   int64_t *time_ms, struct cn_err *err);
 
@@ -114,7 +115,12 @@ uint64_t cn_log_appended(const struct cn_log *log);
 void cn_log_flush(struct cn_log *log);
 /* Bytes that wait in memory (L6). */
 uint64_t cn_log_pending(struct cn_log *log);
-/* Blocks until `lsn` is durable; negative if the log has failed before. */
+/* How far they are beyond the bound (L11): 0, who wrote may go on; 1, it should wait; 2, nobody
+ * who may write should begin. When it has sunk, listeners are called, at the latest with the next
+ * flush. Without a lock. */
+enum cn_log_pressure { CN_LOG_ROOMY, CN_LOG_PRESSED, CN_LOG_CROWDED };
+enum cn_log_pressure cn_log_pressure(const struct cn_log *log);
+/* Blocks until `lsn` is durable (base/block.h); negative if the log has failed before. */
 int cn_log_wait(struct cn_log *log, uint64_t lsn, struct cn_err *err);
 /* 0, or CN_EREADONLY with the reason why appends are refused. */
 int cn_log_status(struct cn_log *log, struct cn_err *err);
@@ -162,6 +168,9 @@ int cn_log_settle(struct cn_log *log, uint64_t lsn, struct cn_err *err);
 void cn_log_refuse(struct cn_log *log, const char *reason);
 /* Tries again to make room on a disk that was full. */
 void cn_log_retry_space(struct cn_log *log);
+/* Whether its disk takes nothing any more: a write has failed, or there is no space for a segment.
+ */
+bool cn_log_unwritable(struct cn_log *log, struct cn_err *err);
 /* The last LSN appended; from now on the hint for a later one is given. */
 uint64_t cn_log_take_hint(struct cn_log *log);
 /* Records that are settled elsewhere already, whole and one after the other, for a log that nobody

@@ -19,6 +19,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/block.h"
 #include "base/mem.h"
 #include "store/log_private.h"
 
@@ -33,7 +34,8 @@ enum {
 struct cn_log_budget {
     pthread_mutex_t lock; /* guards the rest; taken inside a log's lock, or alone */
     pthread_cond_t room;
-    uint64_t used, size_max;
+    atomic_uint_fast64_t used; /* read without the lock too */
+    uint64_t size_max;
     uint64_t serial; /* rises whenever waiting may be over */
 };
 
@@ -61,9 +63,10 @@ bool cn_log_budget_take(struct cn_log *log, uint64_t size)
         return true;
     pthread_mutex_lock(&budget->lock);
     /* One record alone is taken whatever its size, as by L6. */
-    bool fits = budget->used == 0 || budget->used + size <= budget->size_max;
+    uint64_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
+    bool fits = used == 0 || used + size <= cn_log_bound(budget->size_max, cn_may_block());
     if (fits)
-        budget->used += size;
+        atomic_store_explicit(&budget->used, used + size, memory_order_relaxed);
     else
         log->budget_serial = budget->serial;
     pthread_mutex_unlock(&budget->lock);
@@ -76,8 +79,9 @@ void cn_log_budget_give(struct cn_log *log, uint64_t size)
     if (!budget)
         return;
     pthread_mutex_lock(&budget->lock);
-    CN_ASSERT(budget->used >= size);
-    budget->used -= size;
+    uint64_t used = atomic_load_explicit(&budget->used, memory_order_relaxed);
+    CN_ASSERT(used >= size);
+    atomic_store_explicit(&budget->used, used - size, memory_order_relaxed);
     budget->serial++;
     pthread_cond_broadcast(&budget->room);
     pthread_mutex_unlock(&budget->lock);
@@ -88,8 +92,17 @@ void cn_log_budget_wake(struct cn_log *log)
     cn_log_budget_give(log, 0);
 }
 
+enum cn_log_pressure cn_log_budget_pressure(const struct cn_log *log)
+{
+    const struct cn_log_budget *budget = log->driven.budget;
+    return budget ? cn_log_level(atomic_load_explicit(&budget->used, memory_order_relaxed),
+                                 budget->size_max)
+                  : CN_LOG_ROOMY;
+}
+
 void cn_log_budget_wait(struct cn_log *log)
 {
+    cn_may_block_here();
     struct cn_log_budget *budget = log->driven.budget;
     uint64_t serial = log->budget_serial;
     pthread_mutex_unlock(&log->lock);
@@ -108,10 +121,7 @@ void cn_log_budget_wait(struct cn_log *log)
 
 void cn_log_window_add(struct cn_log *log, uint64_t size)
 {
-    if (log->end_count == log->end_capacity) {
-        log->end_capacity = log->end_capacity * 2 + 16;
-        log->ends = cn_realloc(log->ends, log->end_capacity * sizeof(*log->ends));
-    }
+    CN_GROW(log->ends, log->end_count, log->end_capacity);
     uint64_t before = log->end_count ? log->ends[log->end_count - 1] : log->window_start;
     log->ends[log->end_count++] = before + size;
 }
@@ -219,8 +229,10 @@ void cn_log_refuse(struct cn_log *log, const char *reason)
         (void)cn_log_settle(log, cn_log_appended(log), NULL); /* a bug, for tests */
     pthread_mutex_lock(&log->lock);
     bool first = !log->failed;
-    if (first)
+    if (first) {
+        log->given_up = true;
         cn_log_end(log, reason);
+    }
     pthread_mutex_unlock(&log->lock);
     if (first)
         cn_log_notify(log, cn_log_durable(log), CN_EREADONLY);
@@ -263,6 +275,16 @@ void cn_log_retry_space(struct cn_log *log)
         log->making = false;
     }
     pthread_mutex_unlock(&log->lock);
+}
+
+bool cn_log_unwritable(struct cn_log *log, struct cn_err *err)
+{
+    pthread_mutex_lock(&log->lock);
+    bool unwritable = log->failed ? !log->given_up : log->no_space && log->ready_count == 0;
+    if (unwritable)
+        (void)cn_log_refused(log, err);
+    pthread_mutex_unlock(&log->lock);
+    return unwritable;
 }
 
 /* ---- Feeding ---- */

@@ -27,7 +27,7 @@ struct cn_log_spare {
 /* The bytes from `offset` of a batch begin a new segment. */
 struct cn_log_rotation {
     size_t offset;
-    struct cn_log_spare *spare;
+    struct cn_log_spare *spare; /* NULL: owed, the flusher gets it (L11) */
     struct cn_segment_header header;
 };
 
@@ -45,7 +45,7 @@ struct cn_log {
     pthread_cond_t flush_wanted, room, durable_moved, spare_wanted;
     struct cn_log_batch *filling, *writing; /* `writing` is the flusher's while it flushes */
     bool flushing;
-    uint64_t pending;                        /* bytes in both batches */
+    uint64_t pending;                        /* bytes in both batches; cn_log_pending_set() */
     uint64_t next_number;                    /* of the next segment */
     uint64_t segment_used, segment_capacity; /* of the segment that appends go to */
     int64_t last_time_ms;
@@ -58,8 +58,10 @@ struct cn_log {
     uint64_t spare_size; /* least capacity the next spare must have */
     uint64_t spare_serial;
     bool no_space; /* the last spare could not be made */
+    unsigned owed; /* rotations whose spare is not there yet */
     bool stopping;
     bool failed;
+    bool given_up;    /* failed by cn_log_refuse(): its disk is as it was */
     char reason[256]; /* why it failed or what fills the disk */
     uint64_t log_bytes, flush_count;
     /* Driven: what is appended and not settled is in `filling`. */
@@ -78,6 +80,7 @@ struct cn_log {
     unsigned cursor_next;
     struct cn_log_metrics metrics; /* counted by whoever flushes, one at a time */
 
+    atomic_uint_fast64_t pending_seen; /* `pending` for those without the lock */
     atomic_bool hinted; /* driven: told that there is something, and not asked since */
     atomic_uint_fast64_t appended, durable, boundary; /* written under `lock` (durable: flusher) */
 
@@ -117,11 +120,24 @@ int cn_log_batch_flush(struct cn_log *log, struct cn_log_batch *batch);
 void cn_log_spare_free(struct cn_log_spare *spare);
 /* Makes one spare and puts it into `ready`. Gives the lock away meanwhile. */
 void cn_log_spare_make(struct cn_log *log);
+/* Waits for the spare that a rotation was promised. Negative: there will be none. */
+int cn_log_spare_get(struct cn_log *log, struct cn_log_rotation *rotation);
 /* A ready spare with room for `size` bytes, or NULL. */
 struct cn_log_spare *cn_log_spare_take(struct cn_log *log, uint64_t size);
 void *cn_log_preparer_run(void *log); /* a thread */
 
 /* log_driven.c */
+/* L11: how much more than its bound a log takes from threads that may not wait. */
+#define CN_LOG_SLACK 4
+static inline uint64_t cn_log_bound(uint64_t size_max, bool waits)
+{
+    return waits || size_max > UINT64_MAX / CN_LOG_SLACK ? size_max : CN_LOG_SLACK * size_max;
+}
+static inline enum cn_log_pressure cn_log_level(uint64_t used, uint64_t size_max)
+{
+    return used <= size_max ? CN_LOG_ROOMY : used / 2 <= size_max ? CN_LOG_PRESSED : CN_LOG_CROWDED;
+}
+enum cn_log_pressure cn_log_budget_pressure(const struct cn_log *log); /* without the lock */
 /* False: the budget has no room for `size` bytes. */
 bool cn_log_budget_take(struct cn_log *log, uint64_t size);
 void cn_log_budget_give(struct cn_log *log, uint64_t size);

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/cond.h"
 #include "base/diag.h"
 #include "base/mem.h"
 #include "store/log_private.h"
@@ -114,14 +114,32 @@ void cn_log_spare_make(struct cn_log *log)
     pthread_cond_broadcast(&log->room);
 }
 
-static void wait_ms(pthread_cond_t *cond, pthread_mutex_t *lock, int ms)
+int cn_log_spare_get(struct cn_log *log, struct cn_log_rotation *rotation)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(cond, lock, &until);
+    uint64_t need = rotation->header.file_size;
+    struct cn_log_spare *spare;
+    int rc = 0;
+    pthread_mutex_lock(&log->lock);
+    while (!(spare = cn_log_spare_take(log, need)) && rc == 0) {
+        if (need > log->spare_size)
+            log->spare_size = need;
+        if (log->failed || (log->stopping && log->no_space)) {
+            rc = log->failed ? -EIO : -ENOSPC;
+        } else if (log->stopping) { /* the preparer has ended */
+            cn_log_spare_make(log);
+        } else { /* it tells of every attempt; a disk that is full is tried again */
+            pthread_cond_signal(&log->spare_wanted);
+            pthread_cond_wait(&log->room, &log->lock);
+        }
+    }
+    log->owed--;
+    pthread_mutex_unlock(&log->lock);
+    if (rc < 0)
+        return rc;
+    rotation->spare = spare;
+    rotation->header.file_size = spare->capacity;
+    cn_segment_seal(&rotation->header);
+    return 0;
 }
 
 void *cn_log_preparer_run(void *arg)
@@ -135,7 +153,7 @@ void *cn_log_preparer_run(void *arg)
         }
         cn_log_spare_make(log);
         if (log->no_space && !log->stopping)
-            wait_ms(&log->spare_wanted, &log->lock, RETRY_SPACE_MS);
+            (void)cn_cond_wait_ms(&log->spare_wanted, &log->lock, RETRY_SPACE_MS);
     }
     pthread_mutex_unlock(&log->lock);
     return NULL;

@@ -25,8 +25,8 @@
  * P3  It carries nothing along: all pages are forgotten, bindings of statements are cleared.
  * P4  A database that has just been opened does not know whether it is used again. So while there
  *     are some connections, fewer than are wanted, it takes that of another which rests and fits;
- * none is closed for it. One whose connection was taken is at work again and again, and has one of
- *     its own if there is room.
+ *     none is closed for it. One whose connection was taken is at work again and again, and has
+ *     one of its own if there is room.
  *
  * Threads:   one: the lane's. Databases that other threads use have no pool.
  * Ownership: the lane's; its databases are closed before it is freed. */

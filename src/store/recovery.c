@@ -458,10 +458,7 @@ static void number_collect(void *data, const char *name, bool is_dir)
     cn_segment_path(number, path);
     if (strcmp(path + strlen("log/"), name) != 0)
         return;
-    if (numbers->count == numbers->capacity) {
-        numbers->capacity = numbers->capacity * 2 + 32;
-        numbers->list = cn_realloc(numbers->list, numbers->capacity * sizeof(*numbers->list));
-    }
+    CN_GROW(numbers->list, numbers->count, numbers->capacity);
     numbers->list[numbers->count++] = number;
 }
 

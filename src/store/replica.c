@@ -31,7 +31,8 @@ enum {
     PATH_MAX_ = 64,
 };
 
-static const char name_path[] = "REPLICA", damaged_path[] = "DAMAGED";
+static const char name_path[] = "REPLICA", damaged_path[] = "DAMAGED",
+                  aside_path[] = "shards/aside";
 
 static uint64_t or_default(uint64_t value, uint64_t fallback)
 {
@@ -279,6 +280,16 @@ static bool log_checkpoint_due(struct cn_replica *replica)
             now_ms() - replica->checkpoint_ms > IDLE_MS);
 }
 
+static void on_unwritable(void *data, const struct cn_err *err)
+{
+    struct cn_replica *replica = data;
+    const struct cn_replica_hooks *hooks = &replica->all->config.hooks;
+    struct cn_err own = *err;
+    (void)cn_err_context(&own, "shard %" PRIu32, replica->shard);
+    if (hooks->unwritable)
+        hooks->unwritable(hooks->data, replica->shard, &own);
+}
+
 static void on_chore(struct cn_chore *chore)
 {
     struct cn_replica *replica = CN_CONTAINER_OF(chore, struct cn_replica, chore);
@@ -291,6 +302,8 @@ static void on_chore(struct cn_chore *chore)
         if (rc < 0 && rc != CN_EABORTED) /* tried again; meanwhile only the log is longer */
             cn_warn("cannot checkpoint the replica of shard %" PRIu32 ": %s", replica->shard,
                     err.text);
+        if (rc == -ENOSPC || rc == -EDQUOT || rc == -EIO || rc == -EROFS)
+            on_unwritable(replica, &err);
     }
     pthread_mutex_unlock(&replica->slow);
 }
@@ -390,6 +403,55 @@ int cn_replicas_create(struct cn_replicas *replicas, uint32_t shard, struct cn_r
     return rc < 0 ? rc : cn_replica_enter(replicas, shard, replica, err);
 }
 
+/* A name that is not there yet: two of a shard in one millisecond are two. */
+static void aside_folder(struct cn_replicas *replicas, uint32_t shard, char path[PATH_MAX_])
+{
+    char name[PATH_MAX_ + sizeof(name_path)];
+    int64_t at = cn_clock_wall_ms(replicas->config.clock);
+    do {
+        snprintf(path, PATH_MAX_, "%s/%04" PRIu32 "-%" PRId64, aside_path, shard, at++);
+        snprintf(name, sizeof(name), "%s/%s", path, name_path);
+    } while (cn_disk_has(replicas->config.disk, name));
+}
+
+/* P10 */
+static int set_aside(struct cn_replicas *replicas, uint32_t shard, struct cn_err *err)
+{
+    struct cn_disk *disk = replicas->config.disk;
+    char from[PATH_MAX_], to[PATH_MAX_];
+    shard_folder(shard, from);
+    aside_folder(replicas, shard, to);
+    int rc = cn_disk_mkdirs(disk, aside_path);
+    if (rc == 0)
+        rc = cn_disk_rename(disk, from, to);
+    if (rc == 0)
+        rc = cn_disk_sync_dir(disk, aside_path);
+    if (rc == 0)
+        rc = cn_disk_sync_dir(disk, "shards");
+    return rc < 0 ? cn_err_errno(err, -rc, "cannot set %s aside", from) : 0;
+}
+
+void cn_replicas_tidy(struct cn_replicas *replicas)
+{
+    struct cn_disk_entries entries;
+    int64_t now = cn_clock_wall_ms(replicas->config.clock);
+    if (cn_disk_entries(replicas->config.disk, aside_path, &entries) < 0)
+        return; /* there is none yet */
+    for (size_t i = 0; i < entries.count; i++) {
+        char path[PATH_MAX_];
+        int64_t at;
+        const char *name = entries.items[i].name;
+        if (sscanf(name, "%*4u-%" SCNd64, &at) != 1 || now - at < replicas->config.aside_ms)
+            continue;
+        snprintf(path, sizeof(path), "%s/%.40s", aside_path, name);
+        struct cn_disk *disk = cn_disk_sub_new(replicas->config.disk, path);
+        if (cn_replica_remove(disk, NULL) == 0) /* else the next time */
+            (void)cn_disk_unlink(replicas->config.disk, path);
+        cn_disk_sub_free(disk);
+    }
+    cn_disk_entries_fini(&entries);
+}
+
 int cn_replicas_discard(struct cn_replicas *replicas, uint32_t shard, struct cn_err *err)
 {
     struct cn_replica *replica = cn_replicas_find(replicas, shard);
@@ -403,10 +465,7 @@ int cn_replicas_discard(struct cn_replicas *replicas, uint32_t shard, struct cn_
     replicas->list[shard] = NULL;
     pthread_mutex_unlock(&replicas->lock);
     replica_free(replica);
-    struct cn_disk *disk = cn_replica_disk_new(replicas, shard);
-    int rc = cn_replica_remove(disk, err);
-    cn_disk_sub_free(disk);
-    return rc;
+    return set_aside(replicas, shard, err);
 }
 
 void cn_replica_state(struct cn_replica *replica, struct cn_replica_state *state)
@@ -476,6 +535,7 @@ static int store_open(struct cn_replica *replica, const struct cn_sink *sink, st
         .chores = all->chores,
         .budget = &all->images_budget,
         .checkpointed = on_checkpointed,
+        .unwritable = on_unwritable,
         .data = replica,
     };
     struct cn_store_config config = {
@@ -732,6 +792,7 @@ static void config_fill(struct cn_replicas_config *config)
     if (!config->clock)
         config->clock = cn_clock_system();
     config->keepers = (unsigned)or_default(config->keepers, 2);
+    config->aside_ms = (int64_t)or_default((uint64_t)config->aside_ms, 3600 * 1000);
     config->pending_max = or_default(config->pending_max, 256 << 20);
     config->dirty_size_max = or_default(config->dirty_size_max, 256 << 20);
     config->open_files_max = (uint32_t)or_default(config->open_files_max, 2048);

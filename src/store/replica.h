@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store/replica.h - the shards of a cluster that are on this disk, whoever owns them.
+/* store/replica.h - the shards of a cluster that are on this disk, owned by this node or another.
  *
  * The state of a cluster is cut into shards. A shard is a store of its own, with its own LSNs,
  * catalog and history; a replica is one disk's copy of it, the folder shards/NNNN of the data
- * directory (NNNN: its number). What is durable is decided elsewhere: by the log of an engine that
- * all nodes share. "Settled" is what that log has.
+ * directory (NNNN: its number). The log of the engine, which all nodes share, decides what is
+ * durable; a record is *settled* once that log has it.
  *
  *     form   what is there                                          moves to
  *     LOG    a closed store whose log grows by what it is fed:      OPEN  promote()
@@ -43,13 +43,16 @@
  *     wrote them, so a moment can be restored after a take-over. A copy takes the archives along.
  * P8  Time never goes back in a shard (R4): an owner begins with the time of the last record,
  *     whoever gave it out.
- * P9  A folder is a replica if it has the file REPLICA. A copy gets it when all of it is synced, a
- *     replica that is discarded loses it first: both are whole or are none, and what is found
- *     without it at the start is removed. A copy is a store as a crash would have left it
- *     (store/backup.h, B1 to B3): pages copied while they were written are those of P3.
+ * P9  A folder is a replica if it has the file REPLICA. A copy gets it when all of it is synced:
+ *     it is whole or is none, and what is found without it at the start is removed. A copy is a
+ *     store as a crash would have left it (store/backup.h, B1 to B3): pages copied while they were
+ *     written are those of P3.
+ * P10 A replica that is discarded is not removed: its folder becomes shards/aside/NNNN-TIME, as a
+ *     whole, and stays there for `aside_ms`. Whoever decided that it is of no use may have been
+ *     told so by an engine that went back.
  *
  * Data directory: shards/LOCK, shards/DISK (identity and life), shards/NNNN/ (REPLICA, and a
- * store: FORMAT, log/, objects/, aside/, catalog/, history/).
+ * store: FORMAT, log/, objects/, aside/, catalog/, history/), shards/aside/NNNN-TIME/.
  *
  * Threads:   all functions from any thread. Those marked (slow) read or write files at length and
  *            belong on a thread of their own; of one replica only one of them runs at a time, and
@@ -87,6 +90,8 @@ struct cn_replica_hooks {
     /* For tests with one thread: called where a store would wait for a settlement, to make one.
      * NULL: it waits. */
     void (*stall)(void *data, uint32_t shard);
+    /* The disk takes nothing any more, whether the replica is open or fed. Again while it is so. */
+    void (*unwritable)(void *data, uint32_t shard, const struct cn_err *err);
 };
 
 /* Zero means default everywhere. The bounds are for all replicas together. */
@@ -101,6 +106,7 @@ struct cn_replicas_config {
     uint64_t log_live_size;    /* 32 MB: of one store; a checkpoint starts at half of it */
     uint64_t log_live_max;     /* 1 GB: of one store; commits beyond it are refused as overloaded */
     uint64_t segment_size;     /* 4 MB: segments begin small and grow to this */
+    int64_t aside_ms;          /* P10; 0: an hour */
     int64_t retention_ms;      /* of history: 0: 30 days; negative: keep nothing */
     uint64_t history_size_max; /* of one shard; 0: no limit */
     bool manual;      /* no threads: cn_replica_checkpoint() works in the caller; for tests */
@@ -128,6 +134,8 @@ int cn_replicas_create(struct cn_replicas *replicas, uint32_t shard, struct cn_r
 /* (slow) Files and all; the store, if it is open, is closed first. Nothing there is success. A copy
  * that is arriving is not there yet: whoever takes it aborts it. */
 int cn_replicas_discard(struct cn_replicas *replicas, uint32_t shard, struct cn_err *err);
+/* (slow) P10: what was set aside long enough ago is removed. */
+void cn_replicas_tidy(struct cn_replicas *replicas);
 
 enum cn_replica_form {
     CN_REPLICA_LOG,

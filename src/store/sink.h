@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store/sink.h - what "durable" means for a store.
  *
- * Without a sink a commit is durable when its record is synced in the files of the store's own log:
- * a single node. With one, when the sink has it: the log of a cluster's engine, say. Above store/
- * nobody asks which: cn_store_durable() tells how far it is, and cn_store_may_leave() whether what
- * depends on it may be told to the outside.
+ * Without a sink (a single server) a commit is durable when its record is synced in the files of
+ * the store's own log. With a sink (a node of a cluster) it is durable when the sink has it, which
+ * there means the log of the engine. Code above store/ does not distinguish them:
+ * cn_store_durable() tells up to which LSN commits are durable, and cn_store_may_leave() whether an
+ * answer that depends on them may leave.
  *
  * K1  A batch is written to the log's files after the sink has settled it, and pages go to database
  *     files after that, as ever: what is on this disk is a beginning of what the sink has, and
@@ -14,9 +15,9 @@
  * K3  Records are settled in the order of their LSNs, one batch at a time.
  * K4  may_leave() is asked after durability was seen, not before: a lease that was valid earlier
  *     says nothing about what was read since.
- * K5  A sink that verifies lets an answer leave when it has been asked for it: whoever has an
- * answer ready takes a ticket, and the answer may leave once that is confirmed. What was confirmed
- *     before it was ready says nothing about it.
+ * K5  A sink that verifies confirms each answer before it leaves. When an answer is ready it takes
+ *     a ticket, and leaves once a statement that was sent after that has confirmed the ticket. An
+ *     earlier confirmation does not count.
  *
  * Threads:   settle() on the flusher's, where it may block: what is appended meanwhile gathers for
  *            the next batch. may_leave() on any, and must not block.

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "store/sqlite_memory.h"
 
-int cn_sqlite_setup(struct cn_err *err)
+static int setup_result; /* written by setup() alone, which pthread_once() orders */
+
+/* sqlite3_config() may run once, and beside nothing else of SQLite. */
+static void setup(void)
 {
     (void)cn_sqlite_memory_setup(); /* refused if SQLite has started already, with it */
-    int rc = sqlite3_initialize();
+    setup_result = sqlite3_initialize();
+}
+
+int cn_sqlite_setup(struct cn_err *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, setup);
+    int rc = setup_result;
     return rc == SQLITE_OK ? 0 : cn_err_set(err, CN_ESQL, "SQLite does not start: error %d", rc);
 }
 

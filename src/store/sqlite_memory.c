@@ -8,16 +8,45 @@
 #include <malloc.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <stdbool.h>
+
+#include "base/account.h"
+#include "base/mem.h"
 
 #define STEP (64 << 10)
 
 static _Atomic int64_t total;
 static _Thread_local int64_t uncounted;
+static _Atomic int64_t guests;       /* what their statements have, to STEP for each */
+static _Thread_local int64_t *guest; /* the statement that runs; NULL: none */
+static _Thread_local int64_t guest_uncounted;
+
+static void count_guest(int64_t bytes)
+{
+    *guest += bytes;
+    guest_uncounted += bytes;
+    if (guest_uncounted < STEP && guest_uncounted > -STEP)
+        return;
+    atomic_fetch_add_explicit(&guests, guest_uncounted, memory_order_relaxed);
+    guest_uncounted = 0;
+}
+
+/* Q1 */
+static bool is_refused(size_t size)
+{
+    uint64_t limit = cn_account_limit();
+    if (!guest || !limit || *guest + (int64_t)size <= CN_GUEST_FREE)
+        return false;
+    uint64_t all = (uint64_t)atomic_load_explicit(&guests, memory_order_relaxed) + size;
+    return cn_account_level() >= CN_ACCOUNT_RELIEVE_BODIES ||
+           (all > limit / 4 && cn_account_used() > limit / 2);
+}
 
 static void count(int64_t bytes)
 {
     uncounted += bytes;
+    if (guest)
+        count_guest(bytes);
     if (uncounted < STEP && uncounted > -STEP)
         return;
     atomic_fetch_add_explicit(&total, uncounted, memory_order_relaxed);
@@ -26,7 +55,7 @@ static void count(int64_t bytes)
 
 static void *take(int size)
 {
-    void *memory = malloc((size_t)size);
+    void *memory = is_refused((size_t)size) ? NULL : cn_try_alloc((size_t)size);
     if (memory)
         count((int64_t)malloc_usable_size(memory));
     return memory;
@@ -35,13 +64,15 @@ static void *take(int size)
 static void give(void *memory)
 {
     count(-(int64_t)malloc_usable_size(memory));
-    free(memory);
+    cn_free(memory);
 }
 
 static void *change(void *memory, int size)
 {
     int64_t before = (int64_t)malloc_usable_size(memory);
-    void *moved = realloc(memory, (size_t)size);
+    bool grows = size > before;
+    void *moved =
+        grows && is_refused((size_t)(size - before)) ? NULL : cn_try_realloc(memory, (size_t)size);
     if (moved)
         count((int64_t)malloc_usable_size(moved) - before);
     return moved;
@@ -73,6 +104,22 @@ int cn_sqlite_memory_setup(void)
     static const sqlite3_mem_methods methods = {take,     give,  change, size_of,
                                                 round_up, begin, end,    NULL};
     return sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
+}
+
+void cn_sqlite_memory_begin(int64_t *bytes)
+{
+    guest = bytes;
+}
+
+void cn_sqlite_memory_end(void)
+{
+    guest = NULL;
+}
+
+void cn_sqlite_memory_forget(int64_t *bytes)
+{
+    atomic_fetch_sub_explicit(&guests, *bytes, memory_order_relaxed);
+    *bytes = 0;
 }
 
 uint64_t cn_sqlite_memory_bytes(void)

@@ -12,9 +12,17 @@
 #include "base/mem.h"
 #include "store/database_private.h"
 #include "store/sqlite/engine.h"
+#include "store/sqlite_memory.h"
 #include "store/template.h"
 
 enum { CACHE_MAX = 48 }; /* statements of one database; 2 to 5 kB each */
+
+/* What SQLite takes from here on is the statement's (sqlite_memory.h, Q1). */
+static void enter(struct cn_statement *statement)
+{
+    if (statement->guest)
+        cn_sqlite_memory_begin(&statement->memory);
+}
 
 /* ---- Life ---- */
 
@@ -27,6 +35,7 @@ static void statement_free(struct cn_statement *statement)
         db->cached_count--;
     }
     (void)sqlite3_finalize(statement->stmt); /* repeats an error that was reported */
+    cn_sqlite_memory_forget(&statement->memory);
     cn_free(statement->sql);
     cn_free(statement);
 }
@@ -152,13 +161,16 @@ void cn_statement_release(struct cn_statement *statement)
     }
     cn_statement_reset(statement);
     (void)sqlite3_clear_bindings(statement->stmt);
+    cn_sqlite_memory_forget(&statement->memory);
     statement->in_use = false;
 }
 
 void cn_statement_reset(struct cn_statement *statement)
 {
+    enter(statement);
     if (statement->stmt)
         (void)sqlite3_reset(statement->stmt); /* repeats the error of the last step */
+    cn_sqlite_memory_end();
     statement->started = false;
     statement->done = false;
 }
@@ -216,11 +228,11 @@ int cn_statement_bind_text(struct cn_statement *statement, int index, const char
     int rc = bind_check(statement, err);
     if (rc < 0)
         return rc;
-    return bind_result(statement,
-                       sqlite3_bind_text64(statement->stmt, index, size ? text : "", size,
-                                           borrowed ? SQLITE_STATIC : SQLITE_TRANSIENT,
-                                           SQLITE_UTF8),
-                       err);
+    enter(statement);
+    rc = sqlite3_bind_text64(statement->stmt, index, size ? text : "", size,
+                             borrowed ? SQLITE_STATIC : SQLITE_TRANSIENT, SQLITE_UTF8);
+    cn_sqlite_memory_end();
+    return bind_result(statement, rc, err);
 }
 
 int cn_statement_bind_blob(struct cn_statement *statement, int index, const void *bytes,
@@ -229,10 +241,11 @@ int cn_statement_bind_blob(struct cn_statement *statement, int index, const void
     int rc = bind_check(statement, err);
     if (rc < 0)
         return rc;
-    return bind_result(statement,
-                       sqlite3_bind_blob64(statement->stmt, index, size ? bytes : "", size,
-                                           borrowed ? SQLITE_STATIC : SQLITE_TRANSIENT),
-                       err);
+    enter(statement);
+    rc = sqlite3_bind_blob64(statement->stmt, index, size ? bytes : "", size,
+                             borrowed ? SQLITE_STATIC : SQLITE_TRANSIENT);
+    cn_sqlite_memory_end();
+    return bind_result(statement, rc, err);
 }
 
 /* ---- Running ---- */
@@ -306,7 +319,9 @@ int cn_statement_step(struct cn_statement *statement, struct cn_err *err)
         statement->guest; /* statements that SQLite prepares on the way are the guest's too */
     db->denial = NULL;
     int64_t changes = sqlite3_total_changes64(db->connection);
+    enter(statement);
     rc = statement->makes_names ? step_watched(statement) : sqlite3_step(statement->stmt);
+    cn_sqlite_memory_end();
     statement->changes += sqlite3_total_changes64(db->connection) - changes;
     db->guest = false;
     if (rc == SQLITE_ROW)
@@ -320,8 +335,15 @@ int cn_statement_step(struct cn_statement *statement, struct cn_err *err)
     rc = cn_database_error(db, rc, err);
     if (db->template)
         cn_template_ran(db, statement, rc);
+    enter(statement);
     (void)sqlite3_reset(statement->stmt); /* so it holds nothing open; the error is taken */
+    cn_sqlite_memory_end();
     return rc;
+}
+
+int64_t cn_statement_memory(const struct cn_statement *statement)
+{
+    return statement->memory;
 }
 
 bool cn_statement_writes(const struct cn_statement *statement)

@@ -358,9 +358,25 @@ void cn_store_wake(struct cn_store *store)
     cn_log_wake(store->log);
 }
 
+int cn_store_lost(struct cn_store *store, struct cn_err *err)
+{
+    struct cn_err reason;
+    if (!cn_log_failed(store->log, &reason))
+        return 0;
+    return cn_err_set(err, CN_EREADONLY, "it is not known whether this was written: %s",
+                      reason.text);
+}
+
 int cn_store_wait(struct cn_store *store, uint64_t lsn, struct cn_err *err)
 {
-    return cn_log_wait(store->log, lsn, err);
+    return cn_log_wait(store->log, lsn, NULL) < 0 ? cn_store_lost(store, err) : 0;
+}
+
+enum cn_log_pressure cn_store_pressure(const struct cn_store *store)
+{
+    enum cn_log_pressure log = cn_log_pressure(store->log);
+    enum cn_log_pressure pages = cn_images_pressure(&store->images);
+    return log > pages ? log : pages;
 }
 
 int cn_store_status(struct cn_store *store, struct cn_err *err)

@@ -6,7 +6,7 @@
  *     cn_database_open()                 one lane owns the database while it is open
  *     cn_statement_..., cn_kvtable_...   the first write opens the turn's transaction
  *     cn_database_commit() -> LSN        changed pages + metadata are one log record
- *     durable >= LSN                     now, and not before, the outside may know
+ *     durable >= LSN                     from now on, and not before, answers may tell of it
  *
  * A commit never waits for the disk. The lane registers a cn_store_listener,
  * whose callback (on the flusher's thread) wakes the lane's loop; the lane then
@@ -22,7 +22,9 @@
  *
  * A *driven* store (config.driven) is one of many in a process, a shard of a cluster
  * (store/replica.h): it has no threads, and what is durable is told from outside (cn_log_settle()).
- * To whoever uses it nothing else is different. It takes no LOCK: whoever drives it has one.
+ * For its users nothing else differs. It takes no LOCK, since its driver has one for all of them.
+ *
+ * Terms: docs/glossary.md.
  *
  * Data directory: FORMAT (version), LOCK, log/, objects/, aside/, catalog/.
  *
@@ -68,6 +70,9 @@ struct cn_store_driven {
     /* A checkpoint has ended: recovery would start behind `lsn`. On a keeper's thread; must not
      * block. */
     void (*checkpointed)(void *data, uint64_t lsn);
+    /* The disk takes nothing any more: it is full, or has failed. The same, and again while it is
+     * so. */
+    void (*unwritable)(void *data, const struct cn_err *err);
     void *data;
 };
 
@@ -125,7 +130,15 @@ bool cn_store_confirmed(const struct cn_store *store, uint64_t ticket);
 /* By whoever has the sink: may_leave() has changed. */
 void cn_store_wake(struct cn_store *store);
 int cn_store_wait(struct cn_store *store, uint64_t lsn, struct cn_err *err); /* blocks */
-int cn_store_status(struct cn_store *store, struct cn_err *err); /* 0, or CN_EREADONLY */
+/* 0, or CN_EREADONLY: commits are refused for now, or for good. Says nothing of a commit that was
+ * made: its LSN becomes durable on a full disk too (L5 of log.c). */
+int cn_store_status(struct cn_store *store, struct cn_err *err);
+/* 0, or CN_EREADONLY: the log has failed. What was not durable by then may be found by the next
+ * start or not: nobody knows, and that is what `err` says. */
+int cn_store_lost(struct cn_store *store, struct cn_err *err);
+/* Does the disk (in a cluster, the engine) keep up? As cn_log_pressure(), with the pages in memory.
+ */
+enum cn_log_pressure cn_store_pressure(const struct cn_store *store);
 void cn_store_listen(struct cn_store *store, struct cn_log_listener *listener);
 void cn_store_unlisten(struct cn_store *store, struct cn_log_listener *listener);
 

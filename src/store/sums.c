@@ -156,10 +156,7 @@ size_t cn_sums_take(struct cn_sums *sums, struct cn_sums_part **parts)
             uint32_t number = word * 64 + (uint32_t)__builtin_ctzll(*bits);
             if (number >= end)
                 continue; /* cut off since */
-            if (taken == room) {
-                room = room ? 2 * room : 1;
-                *parts = cn_realloc(*parts, room * sizeof(**parts));
-            }
+            CN_GROW(*parts, taken, room);
             struct cn_sums_part *part = &(*parts)[taken++];
             uint32_t left = sums->count - number * CN_SUMS_PART;
             part->number = number;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store/vfs.h - SQLite's view of an image.
  *
- * The VFS of object databases. What SQLite writes stays with the open file
- * until it commits; then all of it becomes one log record (cn_image_commit). An
- * uncommitted page is never seen by anything but its own connection.
+ * The VFS of object databases. Pages that SQLite writes stay with the open file until it commits;
+ * then all of them become one log record (cn_image_commit()). Only its own connection sees an
+ * uncommitted page.
  *
  * Threads:   a file belongs to its database's lane.
  * Ownership: a file lives inside its connection. */

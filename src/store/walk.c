@@ -301,10 +301,7 @@ static size_t *offsets_of(const struct cn_buf *records, struct span span, size_t
     for (size_t at = 0; at < records->size;) {
         uint64_t size = cn_record_read(records->data + at, records->size - at, &record);
         CN_ASSERT(size > 0); /* checked when it was read */
-        if (*count == room) {
-            room = room ? room * 2 : 64;
-            offsets = cn_realloc(offsets, room * sizeof(*offsets));
-        }
+        CN_GROW(offsets, *count, room);
         if (record.header.lsn > span.after_lsn && record.header.lsn <= span.up_to_lsn)
             offsets[(*count)++] = at;
         at += size;
@@ -524,6 +521,7 @@ static int list_records(const struct cn_buf *records, const struct cn_history_li
         struct cn_history_commit found = {.lsn = record.header.lsn,
                                           .time_ms = record.header.time_ms,
                                           .page_count = commit.head.page_count,
+                                          .pages_before = commit.head.pages_before,
                                           .pages_after = commit.head.pages_after,
                                           .flags = commit.head.flags};
         struct cn_bookmark bookmark = {.lsn = found.lsn, .time_ms = found.time_ms};

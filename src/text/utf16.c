@@ -113,6 +113,23 @@ size_t cn_utf16_to_utf8(const uint16_t *units, size_t count, uint8_t *out)
     return (size_t)(at - out);
 }
 
+size_t cn_utf16_latin1_to_utf8(const uint8_t *bytes, size_t count, uint8_t *out)
+{
+    size_t ascii = cn_utf16_ascii_prefix((const char *)bytes, count);
+    if (ascii)
+        memcpy(out, bytes, ascii);
+    uint8_t *at = out + ascii;
+    for (size_t i = ascii; i < count; i++) {
+        if (bytes[i] < 0x80) {
+            *at++ = bytes[i];
+        } else {
+            *at++ = (uint8_t)(0xc0 | bytes[i] >> 6);
+            *at++ = (uint8_t)(0x80 | (bytes[i] & 63));
+        }
+    }
+    return (size_t)(at - out);
+}
+
 /* Bytes of the maximal part of a broken sequence at `p`: the lead byte and the tails that could
  * have continued it. */
 static size_t broken_size(const uint8_t *p, size_t size)

@@ -15,6 +15,10 @@ size_t cn_utf16_to_utf8(const uint16_t *units, size_t count, uint8_t *out);
  * standard has it. */
 size_t cn_utf16_from_utf8(const char *text, size_t size, uint16_t *out);
 
+/* Writes the UTF-8 of `count` characters of a byte each to `out`, which has room for 2 bytes each;
+ * returns its size. */
+size_t cn_utf16_latin1_to_utf8(const uint8_t *bytes, size_t count, uint8_t *out);
+
 /* Length of the ASCII run at the start. */
 size_t cn_utf16_ascii_prefix(const char *text, size_t size);
 

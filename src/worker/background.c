@@ -15,7 +15,8 @@ static void post(struct cn_lane *lane, const struct cn_background_event *event, 
 /* B2 */
 static bool is_run_here(const struct cn_lane *lane, const struct cn_dispatch *dispatch)
 {
-    return dispatch->disk && dispatch->unsent && dispatch->envelope.err.code && !lane->draining;
+    const struct cn_envelope *envelope = &dispatch->envelope;
+    return envelope->err.code && (envelope->faults & CN_FAULT_UNSENT) && !lane->draining;
 }
 
 static void run_here(struct cn_lane *lane, struct cn_dispatch *dispatch)
@@ -51,7 +52,8 @@ static void post(struct cn_lane *lane, const struct cn_background_event *event, 
     dispatch->handler = event->handler;
     dispatch->bytes = event->bytes;
     dispatch->size = event->size;
-    dispatch->disk = event->disk;
+    if (event->at.kind == CN_PLACE_NODE)
+        dispatch->envelope.to = event->at;
     dispatch->on_done = on_done;
     dispatch->envelope.data = sent;
     cn_dispatch_send(dispatch, NULL);

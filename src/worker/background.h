@@ -24,6 +24,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "object/envelope.h"
 
 struct cn_background;
 struct cn_consumers;
@@ -48,7 +49,7 @@ struct cn_background_event {
     const char *handler; /* "queue", "scheduled"; static */
     uint8_t *bytes;      /* for the handler; given away */
     size_t size;
-    uint64_t disk; /* of another node, B2; 0: here */
+    struct cn_place at; /* another node, B2; NOWHERE: here */
     void (*done)(void *data, const struct cn_background_answer *answer);
     void *data;
 };

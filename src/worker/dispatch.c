@@ -15,11 +15,6 @@
 #include "worker/runtime.h"
 #include "worker/trace.h"
 
-static struct cn_dispatch *dispatch_of(struct cn_envelope *envelope)
-{
-    return CN_CONTAINER_OF(envelope, struct cn_dispatch, envelope);
-}
-
 struct cn_dispatch *cn_dispatch_new(struct cn_lane *from, struct cn_lane *to)
 {
     cn_loop_assert_owner(&from->loop);
@@ -171,17 +166,8 @@ static void refuse(struct cn_dispatch *dispatch, unsigned faults, int code, cons
 /* D1: a step, or the loop itself, is all that is on the stack. */
 static void arrive(struct cn_envelope *envelope)
 {
-    struct cn_dispatch *dispatch = dispatch_of(envelope);
+    struct cn_dispatch *dispatch = cn_dispatch_of(envelope);
     struct cn_lane *lane = envelope->to.desk->data;
-    if (dispatch->stale) {
-        refuse(dispatch, CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_ECLOSED,
-               "This stub has ended: its node was taken for dead meanwhile.");
-        return;
-    }
-    if (dispatch->disk) {
-        lane->options.remote->dispatch(&lane->object_lane, dispatch);
-        return;
-    }
     struct cn_instance *instance = find_instance(lane, dispatch);
     if (!instance || !takes(instance, dispatch)) {
         refuse(dispatch, CN_FAULT_RETRYABLE, CN_ECLOSED,
@@ -209,13 +195,13 @@ static void arrive(struct cn_envelope *envelope)
 
 static void on_done(struct cn_envelope *envelope)
 {
-    struct cn_dispatch *dispatch = dispatch_of(envelope);
+    struct cn_dispatch *dispatch = cn_dispatch_of(envelope);
     dispatch->on_done(dispatch);
 }
 
 static void on_drop(struct cn_envelope *envelope)
 {
-    struct cn_dispatch *dispatch = dispatch_of(envelope);
+    struct cn_dispatch *dispatch = cn_dispatch_of(envelope);
     if (dispatch->on_drop)
         dispatch->on_drop(dispatch);
     cn_dispatch_free(dispatch);
@@ -223,7 +209,8 @@ static void on_drop(struct cn_envelope *envelope)
 
 void cn_dispatch_send(struct cn_dispatch *dispatch, struct cn_object *gate)
 {
-    CN_ASSERT(dispatch->on_done && dispatch->handler && (dispatch->serial || dispatch->script));
+    CN_ASSERT(dispatch->on_done && dispatch->handler);
+    CN_ASSERT(dispatch->serial || dispatch->script || dispatch->envelope.to.kind == CN_PLACE_ENDED);
     dispatch->envelope.arrive = arrive;
     dispatch->envelope.on_done = on_done;
     dispatch->envelope.drop = on_drop;

@@ -37,15 +37,11 @@ struct cn_lane;
 
 struct cn_dispatch {
     struct cn_envelope envelope;
-    /* For whom: the instance with this serial, or, if it is 0, the script's current one. */
+    /* For whom, at the place `envelope.to`: the instance with this serial, or, if it is 0, the
+     * script's current one. */
     uint32_t serial;
-    uint64_t disk, life; /* of another node that has it, on its `lane` (of a script: any); 0: it is
-                            here */
-    unsigned lane;
-    bool unsent;   /* answered, with an error, of a script's: it has not begun at the other node */
-    bool stale;    /* what it is for was lent to a session of this node that is over */
-    char *script;  /* owned; NULL with a serial */
-    char *version; /* owned; of the script that sends to itself (R4); else NULL */
+    char *script;        /* owned; NULL with a serial */
+    char *version;       /* owned; of the script that sends to itself (R4); else NULL */
     const char *handler; /* "fetch", "rpc", "target", "queue", ...; static */
     char *entrypoint;    /* owned; the export that is meant; NULL: the default one */
     char *method;        /* owned; of RPC and targets; NULL otherwise */
@@ -59,6 +55,11 @@ struct cn_dispatch {
     /* Instead of it, if it is dropped (P2); it is freed then. May be NULL. */
     void (*on_drop)(struct cn_dispatch *dispatch);
 };
+
+static inline struct cn_dispatch *cn_dispatch_of(struct cn_envelope *envelope)
+{
+    return CN_CONTAINER_OF(envelope, struct cn_dispatch, envelope);
+}
 
 struct cn_dispatch *cn_dispatch_new(struct cn_lane *from, struct cn_lane *to);
 void cn_dispatch_free(struct cn_dispatch *dispatch);

@@ -17,7 +17,7 @@
  *     event came so.
  * E3  What feeds the response beside the script (`source`) is told when the event goes before it.
  * E4  One at a time reads the request's body: a callback (`read`), or the pipe that is fed by
- * nothing else. Nobody reads on in one whose beginning was given up (`body_lost`).
+ *     nothing else. Nobody reads on in one whose beginning was given up (`body_lost`).
  *
  * Threads:   the lane's.
  * Ownership: its instance's list; the HTTP request is released with the event. */

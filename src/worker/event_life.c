@@ -246,11 +246,17 @@ static const char *summary_of(const struct cn_event *event, int status)
 
 void cn_event_fail(struct cn_event *event, int status, const char *text, size_t text_size)
 {
+    cn_event_fail_told(event, status, text, text_size, "");
+}
+
+void cn_event_fail_told(struct cn_event *event, int status, const char *text, size_t text_size,
+                        const char *told)
+{
     cn_loop_assert_owner(&event->instance->lane->loop);
     char reference[17];
     struct cn_buf explained = {0};
     cn_event_id_text(event->id, reference);
-    bool away = is_away(event, text, text_size);
+    bool away = is_away(event, told, strlen(told));
     cn_counter_add(away || status == 503 ? &event->instance->metrics->limits
                                          : &event->instance->metrics->exceptions,
                    1);
@@ -274,7 +280,7 @@ void cn_event_fail(struct cn_event *event, int status, const char *text, size_t 
     if (cn_event_is_streaming(event)) {
         cn_http_abort(event->http);
     } else if (away) {
-        answer_away(event->http, text, text_size);
+        answer_away(event->http, told, strlen(told));
     } else if (event->instance->lane->options.show_errors) {
         answer_error_page(event, status, reason, reason_size);
     } else {

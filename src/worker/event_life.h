@@ -25,6 +25,10 @@ void cn_event_dispatch(struct cn_event *event);
 /* The script threw, or its answer cannot be sent: 500 with a reference, details in the log;
  * a response that has begun is cut. `status` 503 for limits. */
 void cn_event_fail(struct cn_event *event, int status, const char *reason, size_t reason_size);
+/* The same of an error that C has made for a call (prelude/internal/fault.js): `told` is what it said
+ * then; "": it is the script's own, whatever its text. */
+void cn_event_fail_told(struct cn_event *event, int status, const char *reason, size_t reason_size,
+                        const char *told);
 /* The response is complete. */
 void cn_event_answered(struct cn_event *event);
 /* The script is finished with the event (its waitUntil() promises too). */

@@ -83,10 +83,35 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
     cn_buf_fini(&explained);
 }
 
-static void pin_entry(struct cn_instance *instance, struct cn_js_pin *pin, const char *name)
+static bool pin_entry(struct cn_instance *instance, struct cn_js_pin *pin, const char *name)
 {
-    cn_js_pin_set(pin, instance->runtime->context, cn_runtime_entry(instance->runtime, name));
+    JSObjectRef entry = cn_runtime_entry(instance->runtime, name);
+    if (!entry)
+        return false;
+    cn_js_pin_set(pin, instance->runtime->context, entry);
     cn_js_pin_set_passive(pin);
+    return true;
+}
+
+static int pin_entries(struct cn_instance *instance, struct cn_err *err)
+{
+    struct cn_js_context *context = instance->runtime->context;
+    cn_js_enter(context);
+    bool good = pin_entry(instance, &instance->dispatch_fetch, "dispatchFetch") &&
+                pin_entry(instance, &instance->dispatch_event, "dispatchEvent") &&
+                pin_entry(instance, &instance->object_create, "objectCreate") &&
+                pin_entry(instance, &instance->object_deliver, "objectDeliver") &&
+                pin_entry(instance, &instance->object_socket, "objectSocket") &&
+                pin_entry(instance, &instance->object_destroy, "objectDestroy") &&
+                pin_entry(instance, &instance->object_resume, "objectResume") &&
+                pin_entry(instance, &instance->object_press, "objectPress") &&
+                pin_entry(instance, &instance->local_reply, "localReply") &&
+                pin_entry(instance, &instance->quiet, "quiet");
+    enum cn_js_end end = cn_js_leave(context);
+    if (good)
+        return 0;
+    return cn_err_set(err, CN_ELIMIT, "worker %s is not started yet: the turn that prepares it %s",
+                      instance->script->name, cn_js_end_text(end, 0));
 }
 
 /* {name: ArrayBuffer} of the files a bundle imports. */
@@ -122,9 +147,10 @@ static void start(struct cn_instance *instance)
         JSStringRef json = cn_js_string(env_json, strlen(env_json));
         JSValueRef env = JSValueMakeFromJSONString(ctx, json);
         JSStringRelease(json);
-        CN_ASSERT(env);
+        JSObjectRef entry = env ? cn_runtime_entry(instance->runtime, "start") : NULL;
         JSValueRef argv[] = {function, make_files(ctx, script), env};
-        rc = cn_js_call(context, cn_runtime_entry(instance->runtime, "start"), 3, argv, NULL, &err);
+        rc = entry ? cn_js_call(context, entry, 3, argv, NULL, &err)
+                   : cn_err_set(&err, CN_EJS, "its start was ended"); /* runtime.h, U1 */
     }
     enum cn_js_end end = cn_js_leave(context);
     char ended[160];
@@ -166,28 +192,22 @@ struct cn_instance *cn_instance_new(struct cn_lane *lane, struct cn_script *scri
         .options_json = script->options_json,
         .data = instance,
     };
-    if (cn_runtime_new(&options, &instance->runtime, err) < 0) {
-        cn_script_unref(script);
-        cn_free(instance);
-        return NULL;
-    }
+    if (cn_runtime_new(&options, &instance->runtime, err) < 0)
+        goto free_instance;
+    if (pin_entries(instance, err) < 0)
+        goto free_runtime;
     instance->runtime->client = lane->client;
     instance->runtime->sockets = lane->sockets;
     cn_list_push_back(&lane->instances, &instance->link);
-    cn_js_enter(instance->runtime->context);
-    pin_entry(instance, &instance->dispatch_fetch, "dispatchFetch");
-    pin_entry(instance, &instance->dispatch_event, "dispatchEvent");
-    pin_entry(instance, &instance->object_create, "objectCreate");
-    pin_entry(instance, &instance->object_deliver, "objectDeliver");
-    pin_entry(instance, &instance->object_socket, "objectSocket");
-    pin_entry(instance, &instance->object_destroy, "objectDestroy");
-    pin_entry(instance, &instance->object_resume, "objectResume");
-    pin_entry(instance, &instance->local_reply, "localReply");
-    pin_entry(instance, &instance->quiet, "quiet");
     instance->serial = ++lane->last_serial;
-    cn_js_leave(instance->runtime->context);
     start(instance);
     return instance;
+free_runtime:
+    cn_runtime_free(instance->runtime);
+free_instance:
+    cn_script_unref(script);
+    cn_free(instance);
+    return NULL;
 }
 
 void cn_instance_publish(struct cn_instance *instance)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/instance.h - a script running on one lane: its global, its handlers.
+/* worker/instance.h - a script running on one lane: its global, its handlers (docs/glossary.md).
  *
  *     STARTING ──► READY ──► CURRENT ──► RETIRED ──► freed
  *         │          └──────────────────────▲         ▲
@@ -75,7 +75,7 @@ struct cn_instance {
     struct cn_js_pin dispatch_fetch; /* functions of the prelude */
     struct cn_js_pin dispatch_event;
     struct cn_js_pin object_create, object_deliver, object_socket, object_destroy, object_resume,
-        local_reply, quiet;
+        object_press, local_reply, quiet;
     struct cairn_object *compiled;     /* owned: its worker in C (worker/compiled.h); NULL: none */
     uint64_t began_ns;                 /* uv_hrtime() when it began to start */
     uint64_t retired_ms;               /* loop time */

@@ -375,19 +375,33 @@ static void js_deliver(struct cn_object *object, void *instance_, struct cn_call
         cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
 }
 
-/* Something that waited for the input gate goes on. */
-static void js_resume(struct cn_object *object, void *instance_)
+/* Calls a function of the prelude that is about the object's input gate. */
+static void call_gate(struct cn_object *object, struct cn_js_pin *function, bool begins)
 {
-    struct cn_jsobject *js = instance_;
+    struct cn_jsobject *js = object->instance;
     struct cn_instance *instance = js->instance;
     struct cn_js_context *context = instance->runtime->context;
     struct cn_err err;
-    JSValueRef argv[1] = {JSValueMakeNumber(context->ref, (double)js->handle)};
+    JSValueRef argv[2] = {JSValueMakeNumber(context->ref, (double)js->handle),
+                          JSValueMakeBoolean(context->ref, begins)};
     if (!cn_js_enter_for(context, object))
         return;
-    int rc = call_and_leave(instance, &instance->object_resume, 1, argv, &err);
+    int rc = call_and_leave(instance, function, 2, argv, &err);
     if (rc < 0)
         cn_object_reset(object, CN_FAULT_RESET, rc, "%s", err.text);
+}
+
+/* Something that waited for the input gate goes on. */
+static void js_resume(struct cn_object *object, void *instance)
+{
+    const struct cn_jsobject *js = instance;
+    call_gate(object, &js->instance->object_resume, false);
+}
+
+static void js_press(struct cn_object *object, void *instance, bool begins)
+{
+    const struct cn_jsobject *js = instance;
+    call_gate(object, &js->instance->object_press, begins);
 }
 
 static void js_destroy(struct cn_object *object, void *instance_)
@@ -418,6 +432,7 @@ void cn_jscursor_end(struct cn_lane *lane, struct cn_jscursor *cursor)
     cn_handles_remove(&lane->cursors, cursor->handle);
     cn_list_remove(&cursor->link);
     cursor->js->cursor_count--;
+    cn_js_holding_end(&cursor->holding);
     cn_free(cursor);
 }
 
@@ -451,6 +466,7 @@ static void js_failed(struct cn_object *object, void *instance, struct cn_call *
 const struct cn_class cn_jsclass = {.create = js_create,
                                     .deliver = js_deliver,
                                     .resume = js_resume,
+                                    .press = js_press,
                                     .release = js_release,
                                     .destroy = js_destroy,
                                     .failed = js_failed,

@@ -18,6 +18,7 @@
 
 #include "base/list.h"
 #include "js/context.h"
+#include "js/engine/alloc.h"
 #include "object/call.h"
 #include "object/class.h"
 #include "object/message.h"
@@ -53,6 +54,7 @@ struct cn_jscursor {
     struct cn_jsobject *js;
     struct cn_statement *statement;
     uint64_t handle;
+    struct cn_js_holding holding; /* of what the statement has */
 };
 
 /* J1: a number that a script gives is good for the instance that it was given to alone, whatever

@@ -5,8 +5,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/assert.h"
+#include "base/block.h"
 #include "base/diag.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -122,14 +125,13 @@ static void drop_starting(struct cn_lane *lane, struct cn_deployment *deployment
     cn_deployment_unref(deployment);
 }
 
-static void finish_starting(struct cn_lane *lane)
+/* Every script has started, or one has not, and what had to be durable is. */
+static void settle_starting(struct cn_lane *lane)
 {
     struct cn_deployment *deployment = lane->starting;
     struct cn_instance **instances = lane->starting_instances;
     struct cn_lane_place *places = lane->starting_places;
     bool failed = lane->starting_err.code != 0;
-    if (!failed && deployment->commit && lane->options.commits)
-        failed = deployment->commit(deployment->commit_data, &lane->starting_err) < 0;
     lane->starting = NULL;
     lane->starting_instances = NULL;
     lane->starting_places = NULL;
@@ -162,6 +164,50 @@ static void finish_starting(struct cn_lane *lane)
     lane->options.on_deployed(lane, deployment, NULL);
 }
 
+/* N5 */
+struct commit {
+    uv_work_t work;
+    struct cn_lane *lane;
+    struct cn_deployment *deployment; /* a reference */
+    struct cn_err err;
+};
+
+static void on_commit(uv_work_t *work)
+{
+    struct commit *commit = work->data;
+    struct cn_deployment *deployment = commit->deployment;
+    if (deployment->commit(deployment->commit_data, &commit->err) == 0)
+        commit->err.code = 0;
+}
+
+static void on_committed(uv_work_t *work, int status)
+{
+    (void)status; /* never cancelled */
+    struct commit *commit = work->data;
+    struct cn_lane *lane = commit->lane;
+    if (lane->starting && !lane->stopping) { /* N6 */
+        lane->starting_err = commit->err;
+        settle_starting(lane);
+        free_unused_instances(lane);
+    }
+    cn_deployment_unref(commit->deployment);
+    cn_free(commit);
+}
+
+static void finish_starting(struct cn_lane *lane)
+{
+    if (lane->starting_err.code || !lane->starting->commit || !lane->options.commits) {
+        settle_starting(lane);
+        return;
+    }
+    struct commit *commit = CN_NEW(struct commit);
+    commit->lane = lane;
+    commit->deployment = cn_deployment_ref(lane->starting);
+    commit->work.data = commit;
+    int rc = uv_queue_work(&lane->loop, &commit->work, on_commit, on_committed);
+    CN_ASSERT(rc == 0); /* it fails only without a function */
+}
+
 static void on_instance_started(struct cn_instance *instance, const struct cn_err *err)
 {
     struct cn_lane *lane = instance->lane;
@@ -183,9 +229,12 @@ static void deliver_deploy(struct cn_mail *mail, void *data)
     struct cn_lane *lane = data;
     struct cn_deployment *deployment = ((struct lane_mail *)mail)->deployment;
     cn_free(mail);
-    if (lane->starting) {
+    if (lane->starting || lane->stopping) { /* N6 */
         struct cn_err err;
-        cn_err_set(&err, CN_EOVERLOADED, "another deployment is still starting");
+        if (lane->stopping)
+            cn_err_set(&err, CN_ECLOSED, "the server is stopping");
+        else
+            cn_err_set(&err, CN_EOVERLOADED, "another deployment is still starting");
         lane->options.on_deployed(lane, deployment, &err);
         cn_deployment_unref(deployment);
         return;
@@ -295,6 +344,10 @@ void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance)
         retire_current(lane, at, &cn_ending_memory);
     else
         cn_instance_retire(instance, &cn_ending_memory); /* unless that has been done */
+    for (size_t i = 0; lane->starting && i < lane->starting->script_count; i++) {
+        if (lane->starting_instances[i] == instance)
+            lane->starting_instances[i] = NULL; /* another is started once it serves */
+    }
     /* Objects that were reset go with a sweep; then nothing keeps the instance. */
     if (lane->options.node) {
         cn_object_lane_step(&lane->object_lane);
@@ -658,14 +711,17 @@ static void lane_main(void *arg)
     struct cn_lane *lane = arg;
     int rc = pthread_getcpuclockid(pthread_self(), &lane->cpu_clock);
     CN_ASSERT(rc == 0);
+    lane->thread_id = (pid_t)syscall(SYS_gettid);
     rc = lane_open(lane);
     started(lane, rc < 0 ? rc : 1);
     if (rc < 0)
         return;
+    cn_block_forbid(true);
     uv_run(&lane->loop, UV_RUN_DEFAULT);
+    cn_block_forbid(false);
     if (lane->options.background)
         lane->options.background->free(&lane->background);
-    if (lane->object_lane.remote)
+    if (lane->desk.carrier)
         lane->options.remote->free(&lane->object_lane);
     CN_ASSERT(cn_list_empty(&lane->instances));
     cn_handles_fini(&lane->objects);
@@ -787,8 +843,9 @@ static void on_http_closed(void *data)
 {
     struct cn_lane *lane = data;
     lane->http = NULL;
+    cn_block_forbid(false); /* B3: it serves nobody any more */
     uv_timer_stop(&lane->house);
-    if (lane->object_lane.remote)
+    if (lane->desk.carrier)
         lane->options.remote->close(&lane->object_lane);
     if (lane->options.node)
         cn_object_lane_stop(&lane->object_lane, on_objects_stopped);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/lane.h - one thread with its loop, its JavaScript VM and its HTTP server.
  *
+ * Terms: docs/glossary.md.
+ *
  * Lanes share nothing but immutable deployments; they are reached through their
  * mailbox. Every connection stays on the lane that accepted it.
  *
@@ -15,6 +17,11 @@
  *     arrives by mail finds none.
  * N4  A script that did not start (F1 of script.h) is started again after a second, then two, four
  *     and so on up to an hour; and never sooner than a hundred times as long as it held the lane.
+ * N5  A lane that serves waits for nothing (base/block.h). What a deployment changes durably is
+ *     written by a thread of the pool: until that has ended requests go to the former one, and no
+ *     other deployment is taken.
+ * N6  A lane that stops takes no deployment. One that was starting ends with the lane, and nobody
+ *     is told: the instances are retired, though what it changes may be durable by then.
  *
  * A trial lane (`trial`) serves nothing and has no objects: it starts what is new in a deployment,
  * tells whether it could, and ends. So a script that uses up its time at its start holds no lane
@@ -101,7 +108,8 @@ struct cn_lane_place {
 struct cn_lane {
     struct cn_lane_options options;
     uv_thread_t thread;
-    clockid_t cpu_clock; /* of its thread, for the watchdog */
+    clockid_t cpu_clock; /* of its thread, for the watchdog, */
+    pid_t thread_id;     /* and its number */
     uv_loop_t loop;
     struct cn_mailbox mailbox;
     struct cn_desk desk; /* where calls and dispatches arrive */
@@ -126,7 +134,7 @@ struct cn_lane {
     /* The way to other nodes, borrowed, set before requests come; NULL: there are none. */
     const struct cn_ws_carrier *carrier;
     uint32_t
-        stub_term; /* S4 of remote/loan.h: what came by reference in an earlier one has ended */
+        stub_term; /* S4 of remote/leases.h: what came by reference in an earlier one has ended */
     struct cn_list far_trunks;        /* ws_far.c */
     struct cn_list far_parked;        /* there too */
     struct cn_list ws_moves;          /* ws_move.c */

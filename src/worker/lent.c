@@ -35,10 +35,10 @@ bool cn_lent_send(struct cn_object_lane *objects, struct cn_lent_letter *letter,
     if (!to || !letter->serial)
         return false;
     struct cn_dispatch *dispatch = cn_dispatch_new(lane, to);
+    if (letter->disk)
+        dispatch->envelope.to =
+            cn_node_place_of(&lane->desk, letter->disk, letter->life, letter->lane);
     dispatch->serial = letter->serial;
-    dispatch->disk = letter->disk;
-    dispatch->life = letter->life;
-    dispatch->lane = letter->lane;
     dispatch->handler = "target";
     dispatch->method = cn_strdup(letter->method);
     dispatch->bytes = letter->bytes;

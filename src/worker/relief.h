@@ -21,8 +21,8 @@
  *     it (requests within a second, bodies within five), the largest is reset as on the last
  *     level: otherwise a script that stops growing just below the limit would have all others
  *     refused for ever.
- * R8  Nobody is accused of a lane's heap who holds little of it, unless all of it is held: the rest
- * is what somebody who was reset has left, which the collector has yet to find.
+ * R8  Nobody is accused of a lane's heap who holds little of it, unless all of it is held: the
+ *     rest is what somebody who was reset has left, which the collector has yet to find.
  *
  * Threads:   the lane's. */
 #ifndef CN_WORKER_RELIEF_H

@@ -8,7 +8,6 @@
 
 #include <stdint.h>
 
-struct cn_dispatch;
 struct cn_object_key;
 struct cn_object_lane;
 
@@ -19,8 +18,6 @@ struct cn_lane_remote {
     void (*open)(void *data, struct cn_object_lane *objects);
     void (*close)(struct cn_object_lane *objects);
     void (*free)(struct cn_object_lane *objects);
-    /* For a worker of another node; has ARRIVED here, and is answered or refused. */
-    void (*dispatch)(struct cn_object_lane *objects, struct cn_dispatch *dispatch);
     /* What the object (or, if it is NULL, the instance of a worker with this serial) of the lane
      * has lent under this number is held by the session that `mark` names, once more
      * (CN_LENT_LEND). */

@@ -37,7 +37,10 @@ int cn_runtime_new(const struct cn_runtime_options *options, struct cn_runtime *
     JSStringRef json = cn_js_string(options_json, strlen(options_json));
     JSValueRef parsed = JSValueMakeFromJSONString(ctx, json);
     JSStringRelease(json);
-    CN_ASSERT(parsed);
+    if (!parsed) { /* U1 */
+        rc = cn_err_set(err, CN_EJS, "the options of the prelude could not be read");
+        goto leave;
+    }
     JSValueRef argv[2] = {native, parsed};
     JSValueRef entry;
     rc = cn_js_call(runtime->context, function, 2, argv, &entry, err);
@@ -87,7 +90,13 @@ void cn_operation_end(struct cn_operation *operation)
 JSObjectRef cn_runtime_entry(struct cn_runtime *runtime, const char *name)
 {
     JSContextRef ctx = runtime->context->ref;
-    JSValueRef value = cn_js_get(ctx, (JSObjectRef)runtime->entry.value, name);
+    JSStringRef name_ref = JSStringCreateWithUTF8CString(name);
+    JSValueRef exception = NULL;
+    JSValueRef value =
+        JSObjectGetProperty(ctx, (JSObjectRef)runtime->entry.value, name_ref, &exception);
+    JSStringRelease(name_ref);
+    if (exception || !value)
+        return NULL; /* U1 */
     CN_ASSERT(JSValueIsObject(ctx, value));
     return (JSObjectRef)value;
 }

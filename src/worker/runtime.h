@@ -6,6 +6,10 @@
  * that holds the functions of src/bindings/, and returns its entry points:
  * functions that C calls (dispatch of events, start of a script).
  *
+ * U1  Any turn may be told to end at any moment, by the watchdog or by a heap that is past its
+ *     bound, those of C's own too: whatever is asked of the engine in one may fail. That is an
+ *     error, of which the lane tries again, and never an assertion.
+ *
  * Threads:   the lane's.
  * Ownership: the worker instance (or the test) that made it. */
 #ifndef CN_WORKER_RUNTIME_H
@@ -74,7 +78,7 @@ void cn_operation_start(struct cn_runtime *runtime, struct cn_operation *operati
                         void (*cancel)(struct cn_operation *operation));
 void cn_operation_end(struct cn_operation *operation);
 
-/* A function among the prelude's entry points. Must exist. */
+/* A function among the prelude's entry points, which has it; NULL: the turn is being ended (U1). */
 JSObjectRef cn_runtime_entry(struct cn_runtime *runtime, const char *name);
 
 #endif

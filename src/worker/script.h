@@ -169,9 +169,9 @@ struct cn_deployment {
     atomic_uint refs;
     struct cn_script **scripts; /* references */
     size_t script_count;
-    /* Called once, by the first lane on which every script has started, on its thread and before a
-     * request reaches them: what must be durable with the deployment is made so. Negative: the
-     * deployment is refused, the former one serves on. May be NULL. */
+    /* Called once, when every script has started on the first lane, on a thread that may wait and
+     * before a request reaches them: what must be durable with the deployment is made so. Negative:
+     * the deployment is refused, the former one serves on. May be NULL. */
     int (*commit)(void *data, struct cn_err *err);
     void *commit_data;
     bool rehearsal; /* it is tried (S2 of server.c) and comes to no lane */

@@ -199,9 +199,7 @@ static bool read_strings(struct reader *reader, struct cn_sourcemap *map,
 
 static void push_string(struct strings *strings, struct span span)
 {
-    if ((strings->count & (strings->count - 1)) == 0)
-        strings->items =
-            cn_realloc(strings->items, (strings->count ? strings->count * 2 : 1) * sizeof(char *));
+    CN_GROW_COUNTED(strings->items, strings->count);
     strings->items[strings->count++] = span.data ? unescape(span) : cn_strdup("");
 }
 
@@ -217,9 +215,7 @@ static void add_name(struct cn_sourcemap *map, struct span span)
 
 static void add_content(struct cn_sourcemap *map, struct span span)
 {
-    if ((map->content_count & (map->content_count - 1)) == 0)
-        map->contents = cn_realloc(
-            map->contents, (map->content_count ? map->content_count * 2 : 1) * sizeof(struct span));
+    CN_GROW_COUNTED(map->contents, map->content_count);
     map->contents[map->content_count++] = span;
 }
 

@@ -11,9 +11,11 @@
 
 #include "base/account.h"
 #include "base/assert.h"
+#include "base/cond.h"
 #include "base/diag.h"
 #include "base/mem.h"
 #include "js/engine/memory.h"
+#include "js/engine/regexp.h"
 #include "module/crash.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
@@ -157,6 +159,8 @@ static void watch_turn(struct cn_watchdog *dog, unsigned i, uint64_t now)
     if (age_ms < OVERDUE_MS)
         return;
     uint64_t late_ms = overdue_ns(dog, i) / 1000000;
+    if (late_ms > 0)
+        cn_js_engine_give_up_match(lane->thread_id);
     if (late_ms > OVERDUE_MS && !seen->told) {
         seen->told = true;
         cn_warn(
@@ -366,14 +370,9 @@ static unsigned tick_ms(const struct cn_watchdog *dog, uint64_t used_before)
 
 static void wait_for(struct cn_watchdog *dog, unsigned ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&dog->lock);
     if (!dog->stopping && !dog->turn_age_ms)
-        pthread_cond_timedwait(&dog->wake, &dog->lock, &until);
+        (void)cn_cond_wait_ms(&dog->wake, &dog->lock, ms);
     pthread_mutex_unlock(&dog->lock);
 }
 
@@ -412,11 +411,7 @@ struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options)
     dog->modules = cn_alloc_zero(options->lane_count * sizeof(*dog->modules));
     pthread_mutex_init(&dog->lock, NULL);
     pthread_mutex_init(&dog->trial_lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&dog->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    cn_cond_init(&dog->wake);
     int rc = uv_thread_create(&dog->thread, watch, dog);
     CN_ASSERT(rc == 0);
     return dog;

@@ -19,6 +19,8 @@
  *     whose beginning the process has grown most.
  * D4  A turn is stuck when it has used `stuck_ms` of CPU time beyond what ends it. Then
  *     `on_stuck` is called, once: the server restarts itself (server/serve.c) rather than hang.
+ *     A match of a regular expression is no such call: the lane is asked to give it up
+ *     (js/engine/regexp.h) at every look, as soon as its turn is overdue.
  * D5  After cn_watchdog_end_by() the process ends by then if a turn still runs, and half a
  *     minute later if lanes wait for something else.
  *

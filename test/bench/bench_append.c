@@ -7,7 +7,7 @@
  * Two statements, each on tables of a schema of its own:
  *
  *     least   the least that is fenced by a session and kept: an UPDATE and an INSERT in one
- *     cairn   the one that nodes send (cluster/engine_pg_call.c), made by the very functions
+ *     cairn   the one that nodes send (membership/engine_pg_call.c), made by the very functions
  *
  * SIZE (512) bytes of a record, ROWS (1) shards of a batch with one each. WRITERS (1): the second
  * alone, by as many processes, each a session of its own, as nodes are. For either form a line of
@@ -29,7 +29,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "cluster/engine_pg_private.h"
+#include "membership/engine_pg_private.h"
 
 enum {
     SIZE_MAX_BYTES = 8000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test/cluster/node.c - a node: the host of the server (cluster/host.h) with the stores of
+/* test/cluster/node.c - a node: the host of the server (shard/host.h) with the stores of
  * test/cluster/store.h, and one lane, which is the main thread: it takes operations, and answers
  * them when the gate says so. */
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "cluster/host.h"
-#include "cluster/link.h"
+#include "peer/link.h"
+#include "shard/host.h"
 #include "test/cluster/store.h"
 #include "test/cluster/wire.h"
 

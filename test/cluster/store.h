@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/host.h"
+#include "shard/host.h"
 
 struct stores {
     const struct cn_host_disk *hands;

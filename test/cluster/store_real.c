@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real stores: a write is a row of its object's database, and a commit; what makes it durable,
- * feeds followers, takes over and copies are the replicas of the server (cluster/disk.h). */
+ * feeds followers, takes over and copies are the replicas of the server (shard/disk.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/disk.h"
-#include "cluster/disk.h"
+#include "shard/disk.h"
 #include "store/database.h"
 #include "store/store.h"
 #include "test/cluster/store.h"

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "cluster/bury.h"
+#include "membership/report_dead.h"
 #include "test/cluster/wire.h"
 #include "test/lib/postgres.h"
 #include "test/lib/test.h"
@@ -521,8 +521,9 @@ static void bury(unsigned node)
     snprintf(sql, sizeof(sql), "SELECT id || ' ' || life FROM cairn.disk WHERE node = 'node-%u'",
              node);
     CHECK_INT(2, sscanf(test_postgres_ask(&servers[primary], sql), "%llu %llu", &disk, &life));
-    struct cn_bury dead = {.conninfo = conninfo, .node = "parent", .disk = disk, .life = life};
-    CHECK_INT(0, cn_bury(&dead, 10000, &err));
+    struct cn_report_dead dead = {
+        .conninfo = conninfo, .node = "parent", .disk = disk, .life = life};
+    CHECK_INT(0, cn_report_dead(&dead, 10000, &err));
 }
 
 static void print_times(const char *what, double *times, unsigned count)

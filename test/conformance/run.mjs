@@ -6,26 +6,21 @@
 //   workerd   the hosted platform's own runtime, so that expectations are known to be its
 // VERBOSE=1 lists every test. The last line is "N passed, N failed".
 import { build } from "esbuild";
-import { execFile, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import readline from "node:readline";
+import { children, haveWorkerd, root, startCairn, startWorkerd } from "../lib/peers.mjs";
 import { plainParts } from "../lib/plain-parts.mjs";
 import { startServer } from "./server.mjs";
-import { listening } from "../lib/workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url)); // import.meta.dirname is not in Node.js 18
-const root = path.join(here, "..", "..");
 const peer = process.env.PEER || "jsrun";
 const verbose = !!process.env.VERBOSE;
-const workerd = path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd");
-const COMPATIBILITY_DATE = "2026-10-01";
 // Without a configuration there are no flags but these.
 const JSRUN_OPTIONS = { compatibilityFlags: { cache_option_enabled: true, cache_no_cache_enabled: true, enable_nodejs_process_v2: true, diagnostics_channel_has_subscribers_getter: true } };
 const FILE_TIMEOUT_MS = 120_000;
-const children = new Set();
 
 function testFiles() {
   const wanted = process.argv.slice(2);
@@ -117,45 +112,6 @@ function runJsrun(script) {
   });
 }
 
-/** Starts workerd with one service and one socket for each bundle; resolves to their ports. */
-async function startWorkerd(dir, names) {
-  const config = path.join(dir, "config.capnp");
-  writeFileSync(config, `using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  services = [ (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
-${names.map((n, i) => `    (name = "w${i}", worker = .w${i})`).join(",\n")} ],
-  sockets = [
-${names.map((n, i) => `    (name = "w${i}", address = "127.0.0.1:0", http = (), service = "w${i}")`).join(",\n")} ]
-);
-${names.map((n, i) => `const w${i} :Workerd.Worker = (
-  modules = [ (name = "worker", esModule = embed "${n}") ],
-  compatibilityDate = "${COMPATIBILITY_DATE}");`).join("\n")}
-`);
-  const child = spawn(workerd, ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
-  children.add(child);
-  const ports = await listening(child, names.length);
-  return names.map((n, i) => `http://127.0.0.1:${ports.get(`w${i}`)}/`);
-}
-
-/** Starts cairn on one bundle; resolves to its address. */
-async function startCairn(dir, name) {
-  const project = path.join(dir, name.replace(/\.js$/, ""));
-  mkdirSync(project);
-  renameSync(path.join(dir, name), path.join(project, "worker.js"));
-  writeFileSync(path.join(project, "wrangler.json"), JSON.stringify({
-    name: "conformance", main: "worker.js", compatibility_date: COMPATIBILITY_DATE }));
-  const child = spawn(path.join(root, "build/cairn"), ["serve", project, "--listen", "127.0.0.1:0", "--lanes", "1"], { stdio: ["ignore", "pipe", verbose ? "inherit" : "ignore"] });
-  children.add(child);
-  const address = await new Promise((resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`cairn ended at start (${code})`)));
-    readline.createInterface({ input: child.stdout }).on("line", (line) => {
-      const ready = /cairn: ready on (http:\S+)/.exec(line);
-      if (ready) resolve(ready[1]);
-    });
-  });
-  return { child, address };
-}
-
 async function ask(address, server) {
   const response = await fetch(address, { headers: { "x-server": server }, signal: AbortSignal.timeout(FILE_TIMEOUT_MS) });
   const text = await response.text();
@@ -181,7 +137,7 @@ function checkDocument(differences) {
 }
 
 const files = testFiles();
-if (peer === "workerd" && !existsSync(workerd)) {
+if (peer === "workerd" && !haveWorkerd) {
   console.log("skip: workerd is not installed");
   console.log("0 passed, 0 failed");
   process.exit(0);
@@ -197,14 +153,14 @@ try {
     await bundle(file, path.join(dir, name), server.url);
     names.push(name);
   }
-  const addresses = peer === "workerd" && names.length ? await startWorkerd(dir, names) : [];
+  const addresses = peer === "workerd" && names.length ? (await startWorkerd(dir, names)).addresses : [];
   for (let i = 0; i < files.length; i++) {
     let results;
     try {
       if (peer === "jsrun") results = await runJsrun(path.join(dir, names[i]));
       else if (peer === "workerd") results = await ask(addresses[i], server.url);
       else if (peer === "cairn") {
-        const { child, address } = await startCairn(dir, names[i]);
+        const { child, address } = await startCairn(dir, names[i], { verbose });
         results = await ask(address, server.url);
         children.delete(child);
         child.kill("SIGTERM");

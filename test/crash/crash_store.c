@@ -7,13 +7,14 @@
  * runs recovery, and compared with the model; some are looked at by the check of a data directory
  * first, and some asked for an old state of an object, from their history. Some are crashed again
  * while they recover; some replace the disk, and the workload goes on from there. Other trials let
- * the n-th operation fail, for every n, cut writes short, or fill the disk.
+ * the n-th operation fail, for every n, cut writes short, or fill the disk; others the n-th
+ * allocation that may fail.
  *
  * The last part plants bugs and demands that each is found.
  *
  *     crash_store              a few hundred crash points; part of `make test`
  *     crash_store long         at least 10,000; `make crash`
- *     crash_store power [COUNT], crash_store faults, crash_store planted
+ *     crash_store power [COUNT], crash_store faults, crash_store memory, crash_store planted
  *     crash_store seed N       one trial, with what it finds
  *     crash_store fault SEED OPERATION KINDS CODE
  *
@@ -32,6 +33,7 @@
 #include "store/check.h"
 #include "store/history.h"
 #include "store/store.h"
+#include "test/lib/scarce.h"
 #include "test/lib/simdisk.h"
 #include "test/lib/storemodel.h"
 
@@ -388,12 +390,18 @@ static int run_trial(const struct plan *plan, bool keep, char *why, size_t why_s
     return rc;
 }
 
-/* ---- a disk that fails ---- */
+/* ---- a disk that fails, memory that runs out ---- */
 
-/* Runs turns on a failing disk, closes, and opens what is left without the fault. Returns 1 if
- * the fault was never reached, 0 if all is well, -1 with why[]. */
-static int run_fault(uint64_t seed, const struct simdisk_fault *fault, int turns, bool keep,
-                     char *why, size_t why_size)
+/* The n-th allocation fails, and if `sticky` all after it; at 0: none. */
+struct scarcity {
+    uint64_t at;
+    bool sticky;
+};
+
+/* Runs turns on a failing disk or with little memory, closes, and opens what is left without the
+ * fault. Returns 1 if the fault was never reached, 0 if all is well, -1 with why[]. */
+static int run_fault(uint64_t seed, const struct simdisk_fault *fault, struct scarcity memory,
+                     int turns, bool keep, char *why, size_t why_size)
 {
     static struct trial trial;
     struct plan plan = {.seed = seed};
@@ -403,6 +411,7 @@ static int run_fault(uint64_t seed, const struct simdisk_fault *fault, int turns
     trial.model.faults = true;
     uint64_t before = simdisk_count(trial.sim, fault->kinds), acked = 0;
     simdisk_set_fault(trial.sim, fault);
+    scarce_set(memory.at, memory.sticky);
     struct cn_history_config history_config = {.disk = simdisk_disk(trial.sim)};
     int rc = cn_history_open(&history_config, &trial.history, &err);
     if (rc == 0) {
@@ -424,13 +433,16 @@ static int run_fault(uint64_t seed, const struct simdisk_fault *fault, int turns
     } else {
         trial.store = NULL;
     }
-    bool reached =
-        fault->space_bytes || simdisk_count(trial.sim, fault->kinds) - before >= fault->at;
+    bool reached = memory.at ? scarce_count() >= memory.at
+                             : fault->space_bytes ||
+                                   simdisk_count(trial.sim, fault->kinds) - before >= fault->at;
+    scarce_set(0, false);
     simdisk_set_fault(trial.sim, NULL);
     struct simdisk *after = seed % 2 ? simdisk_copy(trial.sim) : simdisk_crash(trial.sim, seed);
     char where[160];
-    snprintf(where, sizeof(where), "kinds %u, operation %llu, code %d, space %llu", fault->kinds,
-             (unsigned long long)fault->at, fault->code, (unsigned long long)fault->space_bytes);
+    snprintf(where, sizeof(where), "kinds %u, operation %llu, code %d, space %llu, allocation %llu",
+             fault->kinds, (unsigned long long)fault->at, fault->code,
+             (unsigned long long)fault->space_bytes, (unsigned long long)memory.at);
     rc = trial.model.why[0] ? trial_fail(&trial, NULL, where, trial.model.why)
                             : verify_image(&trial, after, acked, where, false);
     simdisk_free(after);
@@ -471,7 +483,7 @@ static void suite_fault(const char *name, uint64_t seed, struct simdisk_fault fa
     char why[MODEL_WHY_MAX + 256];
     int rc = 0;
     for (fault.at = 1; rc == 0 && failed < 5; fault.at += (uint64_t)step)
-        rc = run_fault(seed + fault.at, &fault, 40, false, why, sizeof(why));
+        rc = run_fault(seed + fault.at, &fault, (struct scarcity){0}, 40, false, why, sizeof(why));
     verdict(name, rc, why, seed + fault.at - (uint64_t)step);
 }
 
@@ -492,10 +504,24 @@ static void suite_faults(uint64_t seed, int step)
     uint64_t space = 0;
     for (int i = 1; rc >= 0 && i <= 60 / step + 3; i++) {
         space = (uint64_t)i * (uint64_t)step * 9000;
-        rc = run_fault(seed + space, &(struct simdisk_fault){.space_bytes = space}, 60, false, why,
-                       sizeof(why));
+        rc = run_fault(seed + space, &(struct simdisk_fault){.space_bytes = space},
+                       (struct scarcity){0}, 60, false, why, sizeof(why));
     }
     verdict("disk runs full", rc, why, seed + space);
+}
+
+/* Every allocation of one workload; `step`: every so many. */
+static void suite_scarce(const char *name, uint64_t seed, bool sticky, uint64_t step)
+{
+    char why[MODEL_WHY_MAX + 256];
+    struct simdisk_fault none = {0};
+    uint64_t at = 1;
+    int rc = 0;
+    for (; rc == 0 && failed < 5; at += step)
+        rc = run_fault(seed, &none, (struct scarcity){at, sticky}, 40, false, why, sizeof(why));
+    printf("%s: %llu allocations of a workload, each %llu-th\n", name, (unsigned long long)at,
+           (unsigned long long)step);
+    verdict(name, rc, why, seed);
 }
 
 static void suite_planted(uint64_t seed)
@@ -545,8 +571,9 @@ int main(int argc, char **argv)
                                       .kinds = (unsigned)atoi(argv[4]),
                                       .code = atoi(argv[5])};
         uint64_t fault_seed = strtoull(argv[2], NULL, 0);
-        verdict("fault", run_fault(fault_seed, &fault, 40, true, why, sizeof(why)), why,
-                fault_seed);
+        verdict("fault",
+                run_fault(fault_seed, &fault, (struct scarcity){0}, 40, true, why, sizeof(why)),
+                why, fault_seed);
     } else {
         uint64_t start = cn_clock_mono_ns(cn_clock_system());
         const char *part = argc > 1 && !is_long ? argv[1] : "";
@@ -555,6 +582,11 @@ int main(int argc, char **argv)
             suite_power(seed, count, is_long ? 200 : 80);
         if (!*part || strcmp(part, "faults") == 0)
             suite_faults(seed, is_long ? 1 : 11);
+        if (!*part || strcmp(part, "memory") == 0) {
+            is_long = is_long || argc > 2;
+            suite_scarce("allocation fails", seed, false, is_long ? 1 : 37);
+            suite_scarce("memory is gone", seed, true, is_long ? 1 : 97);
+        }
         if (!*part || strcmp(part, "planted") == 0)
             suite_planted(seed);
         printf("%llu crash points in %.1f s (CAIRN_TEST_SEED=%llu)\n", (unsigned long long)points,

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "server/confnode.h"
+#include "config/confnode.h"
 
 typedef struct cn_confnode *(*confnode_parse)(const char *file, const char *text, size_t size,
                                               struct cn_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manifest of a cluster's backup (src/server/backup_manifest.h), on disks that tell where they
+/* The manifest of a cluster's backup (src/fleet/backup_manifest.h), on disks that tell where they
  * are asked to read and to write: nothing is outside of the backup, what is read is written as the
  * same again, and a list that is taken has every file once (I3, I4). BACKUP.json goes up to the
  * first NUL, the lines of FILES are behind it; its checksum is made to match. */
@@ -13,7 +13,7 @@
 #include "base/disk.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "server/backup_manifest.h"
+#include "fleet/backup_manifest.h"
 #include "text/hex.h"
 
 enum { SHARDS = 3 }; /* of a list whose manifest is none */

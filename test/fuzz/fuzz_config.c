@@ -6,8 +6,8 @@
 
 #include "base/assert.h"
 #include "base/err.h"
-#include "server/config.h"
-#include "server/confnode.h"
+#include "config/config.h"
+#include "config/confnode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

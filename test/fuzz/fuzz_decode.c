@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!line)
         return 0;
     char *coding = cn_strndup((const char *)data, (size_t)(line - data));
-    struct cn_decode *decode = cn_decode_new(coding);
+    struct cn_decode *decode = cn_decode_new(coding, NULL);
     cn_free(coding);
     if (!decode)
         return 0;

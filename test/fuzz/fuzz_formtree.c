@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "deploy/formtree.h"
+#include "v4/formtree.h"
 
 static int add_line(struct cn_formtree *tree, const char *line, size_t size, struct cn_err *err)
 {

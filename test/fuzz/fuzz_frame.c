@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cluster/frame.h"
-#include "cluster/pipe.h"
+#include "peer/frame.h"
+#include "peer/pipe.h"
 
 static void require(int condition)
 {

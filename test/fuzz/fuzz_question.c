@@ -24,7 +24,7 @@ static void check_body(const struct cn_buf *again, const uint8_t *bytes, size_t 
     require(body + body_size == bytes + size && again->size <= (size_t)(body - bytes));
 }
 
-/* What remote/served.c and remote/target.c do not look at again. */
+/* What remote/incoming.c and remote/stubs.c do not look at again. */
 static void check_kind(const struct cn_question *question)
 {
     switch (question->type) {

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "server/confnode.h"
+#include "config/confnode.h"
 
 const char *conftest_text(struct cn_confnode *root, const struct cn_err *err)
 {

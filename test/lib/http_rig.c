@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -58,7 +57,6 @@ void rig_drain(struct rig *rig)
 
 void rig_open(struct rig *rig, rig_handler handler, const struct cn_http_server_options *options)
 {
-    signal(SIGPIPE, SIG_IGN);
     memset(rig, 0, sizeof(*rig));
     rig->read_status = 99;
     handler_now = handler;

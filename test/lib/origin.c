@@ -6,7 +6,6 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,7 +202,6 @@ static void on_connection(uv_stream_t *listener, int status)
 
 void origin_start(struct origin *origin, uv_loop_t *loop, void (*on_data)(struct origin_conn *))
 {
-    signal(SIGPIPE, SIG_IGN); /* as the server does */
     origin->loop = loop;
     origin->on_data = on_data;
     cn_list_init(&origin->conns);

@@ -33,7 +33,7 @@ void test_postgres_need(void)
         globfree(&found);
     }
     if (!*bin)
-        test_skip("PostgreSQL is not installed (Debian package postgresql-15)");
+        test_skip("PostgreSQL is not installed (Debian package postgresql)");
 }
 
 /* --- processes ------------------------------------------------------------------------------- */

@@ -8,3 +8,6 @@ export function random(seed) {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
 }
+
+/** The seed of a run: CAIRN_TEST_SEED, which `make test` fixes; otherwise another each time. Whoever takes it prints it. */
+export const seedOfRun = () => Number(process.env.CAIRN_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));

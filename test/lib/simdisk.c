@@ -42,9 +42,10 @@ struct names {
     size_t count, room;
 };
 
-/* A change of names no sync_dir has made durable yet: one path, or two for a rename. */
+/* A change of names no sync_dir has made durable yet: one path, two for a rename, or two for all
+ * that is in a folder that was renamed. */
 struct renaming {
-    struct name part[2];
+    struct name *part;
     int part_count;
     bool syncs; /* being made durable */
 };
@@ -196,6 +197,7 @@ static void renaming_fini(struct renaming *renaming)
         cn_free(renaming->part[i].path);
         node_unref(renaming->part[i].node);
     }
+    cn_free(renaming->part);
 }
 
 static void renaming_apply(const struct renaming *renaming, struct names *names)
@@ -213,6 +215,7 @@ static void rename_live(struct simdisk *sim, const struct name *parts, int part_
     }
     struct renaming *renaming = &sim->renamings[sim->renaming_count++];
     renaming->part_count = part_count;
+    renaming->part = cn_alloc((size_t)part_count * sizeof(*renaming->part));
     renaming->syncs = false;
     for (int i = 0; i < part_count; i++)
         renaming->part[i] = (struct name){cn_strdup(parts[i].path), node_ref(parts[i].node)};
@@ -512,6 +515,25 @@ static int64_t sim_size(struct cn_disk_file *base)
     return size;
 }
 
+/* A folder and all that is in it, at once. */
+static void rename_folder(struct simdisk *sim, const char *from, const char *to)
+{
+    size_t length = strlen(from), count = 0;
+    struct name *parts = cn_alloc(2 * sim->live.count * sizeof(*parts));
+    for (size_t i = 0; i < sim->live.count; i++) {
+        const struct name *name = &sim->live.items[i];
+        if (strncmp(name->path, from, length) != 0 ||
+            (name->path[length] != '/' && name->path[length] != 0))
+            continue;
+        parts[count++] = (struct name){cn_sprintf("%s%s", to, name->path + length), name->node};
+        parts[count++] = (struct name){cn_strdup(name->path), NULL};
+    }
+    rename_live(sim, parts, (int)count);
+    for (size_t i = 0; i < count; i++)
+        cn_free(parts[i].path);
+    cn_free(parts);
+}
+
 static int sim_rename(struct cn_disk *disk, const char *from, const char *to)
 {
     struct simdisk *sim = of(disk);
@@ -519,9 +541,11 @@ static int sim_rename(struct cn_disk *disk, const char *from, const char *to)
     struct node *node = names_find(&sim->live, from), *old = names_find(&sim->live, to);
     if (rc == 0 && (!node || !parent_exists(&sim->live, to)))
         rc = -ENOENT;
-    if (rc == 0 && ((old && old->is_dir) || node->is_dir))
-        rc = -EISDIR; /* folders are never renamed here */
-    if (rc == 0 && node != old)
+    if (rc == 0 && ((old && old->is_dir) || (old && node->is_dir)))
+        rc = -EISDIR; /* nothing is replaced by a folder here */
+    if (rc == 0 && node->is_dir)
+        rename_folder(sim, from, to);
+    else if (rc == 0 && node != old)
         rename_live(sim, (struct name[]){{(char *)from, NULL}, {(char *)to, node}}, 2);
     return end(sim, rc);
 }

@@ -131,6 +131,7 @@ int main(int argc, char **argv)
         cn_rand_secure(&seed, sizeof(seed));
     volatile int passed = 0, failed = 0, skipped = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGPIPE, SIG_IGN); /* as the server does (U1 of server/run.h) */
     for (struct test_case *volatile test = cases; test; test = test->next) {
         if (!wanted(test, argc, argv))
             continue;

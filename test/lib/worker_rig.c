@@ -86,6 +86,7 @@ void worker_rig_open(struct worker_rig *rig, unsigned lane_count)
             .heap_bytes_max = heap_bytes_max ? heap_bytes_max : 512u << 20,
             .guest = &cn_javascript,
             .node = rig->node,
+            .commits = i == 0,
             .on_deployed = on_deployed,
             .on_drained = on_drained,
             .data = rig,
@@ -176,6 +177,16 @@ const char *worker_rig_deploy(struct worker_rig *rig, const char *exports)
     struct cn_deployment *deployment = cn_deployment_new();
     cn_deployment_add(deployment, make_script(rig, "worker", exports));
     return deploy(rig, deployment);
+}
+
+void worker_rig_begin(struct worker_rig *rig, const char *exports,
+                      int (*commit)(void *data, struct cn_err *err), void *data)
+{
+    struct cn_deployment *deployment = cn_deployment_new();
+    cn_deployment_add(deployment, make_script(rig, "worker", exports));
+    deployment->commit = commit;
+    deployment->commit_data = data;
+    cn_lane_deploy(&rig->lanes[0], deployment);
 }
 
 const char *worker_rig_deploy_named(struct worker_rig *rig, const char *name, ...)

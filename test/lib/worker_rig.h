@@ -44,6 +44,10 @@ void worker_rig_close(struct worker_rig *rig);
 
 /* NULL: it is current on every lane; else why it is not. A script is called "worker". */
 const char *worker_rig_deploy(struct worker_rig *rig, const char *exports);
+/* On lane 0 alone, and with something that a thread has to do first (N5 of lane.h); `answered` is
+ * posted at the end. */
+void worker_rig_begin(struct worker_rig *rig, const char *exports,
+                      int (*commit)(void *data, struct cn_err *err), void *data);
 /* Several: names and exports in turns, each for the host NAME.test; NULL at the end. */
 const char *worker_rig_deploy_named(struct worker_rig *rig, const char *name, ...);
 

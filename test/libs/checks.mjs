@@ -229,7 +229,7 @@ export const libraries = [
     },
   },
   {
-    name: "capnweb", kind: "RPC", packages: ["capnweb"], does: "pipelined calls over a `MessageChannel`, a batch over HTTP, errors",
+    name: "capnweb", since: "2025-08-15", kind: "RPC", packages: ["capnweb"], does: "pipelined calls over a `MessageChannel`, a batch over HTTP, errors",
     async check(call) {
       same((await call("/")).json(), { greeting: "Hello, Ann", square: 144, refused: "RangeError: no such token" });
       // Its protocol by hand: call square(12) on what the server offers, then ask for the result.

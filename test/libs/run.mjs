@@ -1,6 +1,6 @@
 // `make test-libs`: well-known npm libraries in real use on the server. Each worker of workers/ is a
 // project of its own; one server serves them all, each under a host of its own, and checks.mjs says
-// what must come back. PEER=workerd runs the same on the hosted platform's runtime, so that the
+// what must come back: at the newest date, and in turn at one of those at which node: changed (DATES=all: at each of them). PEER=workerd runs the same on the hosted platform's runtime, so that the
 // expectations are known to be its. TEST=part of a name chooses; UPDATE=1 writes the table of
 // docs/features/libraries.md from the run, which otherwise must agree with it.
 import { build } from "esbuild";
@@ -11,6 +11,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { serve } from "../integration/lib/server.mjs";
+import { nodeDates } from "../integration/lib/dates.mjs";
 import { libraries } from "./checks.mjs";
 import { startStandIns } from "./standins.mjs";
 import { listening } from "../lib/workerd.mjs";
@@ -20,6 +21,13 @@ const root = path.join(here, "../..");
 const peer = process.env.PEER || "cairn";
 const chosen = libraries.filter((l) => l.name.includes(process.argv[2] ?? "") && !(peer === "workerd" && l.onlyCairn));
 const DATE = "2026-10-01"; // modules of Node.js are there without a flag
+const older = nodeDates.filter((date) => date < DATE);
+/** The dates of a library, by its place in the list; `since` is that of the platform's part that its worker needs. */
+function datesOf(i) {
+  const possible = older.filter((date) => date >= (chosen[i].since ?? ""));
+  return peer === "workerd" ? [DATE] : process.env.DATES === "all" ? [DATE, ...possible] : [DATE, possible[i % possible.length]];
+}
+const nameAt = ({ name }, date) => (date === DATE ? name : `${name}-${date}`);
 const CHECK_TIMEOUT_MS = 30_000;
 
 /** One request; redirects are not followed. */
@@ -46,22 +54,22 @@ function request(port, host, target, { method = "GET", headers = {}, body } = {}
 
 /** A project per library, served by one cairn. */
 async function startCairn(dir, env) {
-  const projects = chosen.map((library) => {
-    const project = path.join(dir, library.name);
+  const projects = chosen.flatMap((library, i) => datesOf(i).map((date) => {
+    const project = path.join(dir, nameAt(library, date));
     mkdirSync(project);
     copyFileSync(path.join(here, "workers", `${library.name}.js`), path.join(project, "index.js"));
     symlinkSync(path.join(here, "node_modules"), path.join(project, "node_modules"));
     const objects = Object.entries(library.objects ?? {}).map(([name, class_name]) => ({ name, class_name }));
     writeFileSync(path.join(project, "wrangler.json"), JSON.stringify({
-      name: library.name, main: "index.js", compatibility_date: DATE, vars: env,
-      cairn: { hosts: [`${library.name}.test`] },
+      name: nameAt(library, date), main: "index.js", compatibility_date: date, compatibility_flags: date < "2026-08-04" ? ["nodejs_compat"] : [], vars: env,
+      cairn: { hosts: [`${nameAt(library, date)}.test`] },
       ...(objects.length && {
         durable_objects: { bindings: objects },
         migrations: [{ tag: "v1", new_sqlite_classes: objects.map((o) => o.class_name) }],
       }),
     }));
     return project;
-  });
+  }));
   const server = await serve(projects, { data: path.join(dir, "data") });
   return { port: () => server.port, stop: () => server.stop(), log: () => server.output };
 }
@@ -120,14 +128,19 @@ const passed = new Set();
 let server, ok = true;
 try {
   server = await (peer === "workerd" ? startWorkerd : startCairn)(dir, standIns.env);
-  for (const { name, check } of chosen) {
-    try {
-      await check((target, options) => request(server.port(name), `${name}.test`, target, options));
-      passed.add(name);
-      console.log(`ok   ${name}`);
-    } catch (error) {
-      console.log(`FAIL ${name}: ${error.stack ?? error}`);
+  for (const [i, library] of chosen.entries()) {
+    const failed = [];
+    for (const date of datesOf(i)) {
+      try {
+        await library.check((target, options) => request(server.port(library.name), `${nameAt(library, date)}.test`, target, options));
+      } catch (error) {
+        failed.push(date);
+        console.log(`FAIL ${library.name} at ${date}: ${error.stack ?? error}`);
+      }
     }
+    if (failed.length) continue;
+    passed.add(library.name);
+    console.log(`ok   ${library.name} at ${datesOf(i).join(", ")}`);
   }
   if (passed.size < chosen.length && process.env.VERBOSE) console.log(server.log());
   if (peer === "cairn" && chosen.length === libraries.length) ok = checkDocument(passed);

@@ -85,7 +85,7 @@ writeFileSync(slowFile, Buffer.alloc(12));
 
 /** Errors that are documented, by what the client sees. `docs/operating.md` has the same list. */
 const kinds = [
-  { name: "full disk", causes: ["full"], test: (e) => e.status === 500 && /writes are refused: |writes were lost: .*|no space|ENOSPC/i.test(e.text) },
+  { name: "full disk", causes: ["full"], test: (e) => e.status === 500 && /writes are refused: |no space|ENOSPC/i.test(e.text) },
   { name: "overloaded", causes: ["overload", "full", "slow"], test: (e) => e.status === 503 },
   { name: "socket closed", causes: ["full"], test: (e) => e.socket !== undefined && ["silent", 1006, 1011, 1012, 1013].includes(e.socket) },
 ];

@@ -18,18 +18,13 @@
 // S5  When the attack is over, everything is served again, without a restart.
 import { execFileSync, fork } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
-import http from "node:http";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { cairn, project, serve, tempDir } from "../integration/lib/server.mjs";
+import { MB, ask, memoryOf, option, sleep } from "./lib.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const MB = 1 << 20, BESIDES_MS = 100, ANSWERED = 0.97;
-const sleep = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
-const option = (name, fallback) => {
-  const at = process.argv.indexOf(`--${name}`);
-  return at < 0 ? fallback : process.argv[at + 1];
-};
+const BESIDES_MS = 100, ANSWERED = 0.97;
 
 // --- variants ------------------------------------------------------------------------------------
 
@@ -76,23 +71,6 @@ function projects(memory) {
     ...worker("spin", `limits = { cpu_ms = 50 }\n${objects("SPINNER", "Spinner")}`),
   });
   return names.map((name) => path.join(dir, name));
-}
-
-const agent = new http.Agent({ keepAlive: false });
-function ask(server, host, target, timeout = 30_000) {
-  return new Promise((resolve, reject) => {
-    const outgoing = http.request({ host: "127.0.0.1", port: server.port, path: target, agent, headers: { host }, timeout }, (response) => {
-      const parts = [];
-      response.on("data", (part) => parts.push(part)).on("error", reject).on("end", () => resolve({ status: response.statusCode, text: Buffer.concat(parts).toString() }));
-    });
-    outgoing.on("error", reject).on("timeout", () => outgoing.destroy(new Error(`${host}${target}: no answer within ${timeout} ms`))).end();
-  });
-}
-
-function memoryOf(pid) {
-  const text = readFileSync(`/proc/${pid}/status`, "utf8");
-  const of = (name) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(text)?.[1] ?? 0) * 1024;
-  return { own: of("RssAnon") + of("RssShmem"), all: of("VmRSS") };
 }
 
 const client = (role, options = {}) => fork(path.join(here, "siege_client.mjs"), [role, JSON.stringify(options)]);

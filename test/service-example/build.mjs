@@ -15,7 +15,7 @@ const copy = (from, to) => existsSync(from) && cpSync(from, to, { recursive: tru
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(path.join(out, "build"), { recursive: true });
-for (const name of ["src", "include", "prelude", "dashboard", "templates", "tools", "docs", "test/lib", "test/unit/service/test_table.c", "Makefile", "package.json", "package-lock.json"]) {
+for (const name of ["src", "include", "prelude", "dashboard", "templates", "tools", "docs", "test/lib", "test/unit/rules.mk", "test/unit/service/test_table.c", "Makefile", "package.json", "package-lock.json"]) {
   copy(path.join(root, name), path.join(out, name));
 }
 symlinkSync(path.join(root, "node_modules"), path.join(out, "node_modules"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test/simulate/bodies.c - what lies beside the stores, as cluster/bodies.h has it: of some writes
+/* test/simulate/bodies.c - what lies beside the stores, as shard/bodies.h has it: of some writes
  * a body, which is on disks and not in the log.
  *
  * A body is on its owner's disk and on those of all replicas that are reached when it is written,

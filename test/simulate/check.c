@@ -17,6 +17,7 @@ bool failed, stuck;
 char failure[300];
 struct stats stats;
 static uint64_t epoch_left[SHARDS];
+static bool was_accepted;
 
 void fail(const char *format, ...)
 {
@@ -39,8 +40,25 @@ uint64_t hash_step(uint64_t hash, unsigned op)
 void check_reset(void)
 {
     op_count = 0;
-    failed = stuck = false;
+    failed = stuck = was_accepted = false;
     memset(epoch_left, 0, sizeof(epoch_left));
+}
+
+/* Nobody answers under the old engine any more, and epochs begin anew. */
+void check_accepted(void)
+{
+    was_accepted = true;
+    memset(epoch_left, 0, sizeof(epoch_left));
+    for (unsigned i = 1; i <= op_count; i++)
+        if (ops[i].status != STATUS_UNKNOWN) {
+            ops[i].status = STATUS_UNKNOWN;
+            ops[i].answered = now;
+        }
+}
+
+bool check_was_accepted(void)
+{
+    return was_accepted;
 }
 
 void check_answer(int node, const struct out *out)

@@ -6,7 +6,11 @@
  * on both and answered. While the standby is away, writes wait in order, unseen. A wait that is
  * cancelled, at the front of those, leaves the commit seen but not replicated (`ahead`), and breaks
  * its link. A promotion keeps some first part of what is ahead and waits, and loses the rest; the
- * old primary may live on as a zombie with all it has: it answers reads, and nothing else. */
+ * old primary may live on as a zombie with all it has: it answers reads, and nothing else.
+ *
+ * It goes back (C15): `backup` was replicated once, and takes the place of everything. What every
+ * disk remembers is more than that, else nobody could know. After a while the right one is back, or
+ * an operator accepts what is there (C16): what was answered before counts for nothing then. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -21,13 +25,14 @@ struct record {
 };
 struct shard {
     uint64_t owner, epoch, trim;
+    bool restored;
     unsigned count;
     uint64_t disks[CN_CLUSTER_REPLICAS_MAX], checkpoints[CN_CLUSTER_REPLICAS_MAX];
     unsigned log_count;
     struct record log[2 * OPS];
 };
 struct state {
-    uint64_t version;
+    uint64_t version, decision;
     unsigned session_count;
     bool draining[DISKS];
     struct session sessions[SESSIONS];
@@ -44,6 +49,10 @@ static struct {
     uint64_t timeline;
 } servers[SERVERS];
 static bool stalled;
+static struct state backup, right;
+static uint64_t right_timeline;
+static int32_t back_until;
+static bool has_backup, is_back;
 enum { QUEUE = 512 };
 static struct statement *waiting[QUEUE], *ahead[QUEUE];
 static unsigned waiting_count, ahead_count;
@@ -130,8 +139,27 @@ static void cut(struct shard *shard)
     shard->log_count = kept;
 }
 
+/* E8 */
+static bool knows_less(const struct state *e, uint64_t disk, const struct cn_engine_seen *seen)
+{
+    uint64_t life = 0;
+    for (unsigned i = 1; i <= e->session_count; i++)
+        if (e->sessions[i].disk == disk && e->sessions[i].life > life)
+            life = e->sessions[i].life;
+    if (e->version < seen->version || life < seen->life)
+        return true;
+    if (!seen->life || life > seen->life)
+        return false;
+    return seen->session > e->session_count || e->sessions[seen->session].disk != disk ||
+           e->sessions[seen->session].beat < seen->beat;
+}
+
 static void do_join(struct state *e, struct statement *x, struct answer *answer)
 {
+    answer->a.less = knows_less(e, x->s.disk, &x->s.seen);
+    answer->a.decision = e->decision;
+    if (answer->a.less && e->decision <= x->s.seen.decision)
+        return;
     for (unsigned i = 1; i <= e->session_count; i++)
         if (e->sessions[i].disk == x->s.disk && e->sessions[i].life >= x->s.life &&
             !PLANTED(NO_LIFE))
@@ -170,10 +198,10 @@ static void do_claim(struct state *e, struct statement *x, struct answer *answer
         struct shard *shard = &e->shards[x->items[i].shard];
         bool dead = !shard->owner || !session_of(e, shard->owner)->live;
         bool has = replica_of(shard, x->s.disk) >= 0;
-        bool whole =
-            (!shard->trim || PLANTED_MEMBER(CLAIM_CUT)) && shard->count < CN_CLUSTER_REPLICAS_MAX;
+        bool whole = (!shard->trim || shard->restored || PLANTED_MEMBER(CLAIM_CUT)) &&
+                     shard->count < CN_CLUSTER_REPLICAS_MAX;
         if (((shard->epoch != x->items[i].epoch || !dead) && !PLANTED(CLAIM_BLIND)) ||
-            (!has && !whole))
+            (!has && !whole) || (x->items[i].fresh && shard->trim))
             continue;
         if (!has) {
             stats.fresh += shard->epoch && e == primary;
@@ -248,6 +276,21 @@ static void do_drop(struct state *e, struct statement *x, struct answer *answer)
     answer->a.done = true;
 }
 
+static void do_adopt(struct state *e, struct statement *x, struct answer *answer)
+{
+    struct shard *shard = &e->shards[x->items[0].shard];
+    if (!shard->restored || shard->owner != x->s.session || shard->epoch != x->items[0].epoch ||
+        x->items[0].to < shard->trim)
+        return;
+    shard->restored = false;
+    shard->count = 1;
+    shard->disks[0] = x->s.disk;
+    shard->checkpoints[0] = shard->trim = x->items[0].to;
+    shard->log_count = 0; /* its owner has read all of it */
+    e->version++;
+    answer->a.done = true;
+}
+
 static void do_fence(struct state *e, struct statement *x, struct answer *answer)
 {
     struct session *other = session_of(e, x->items[0].session);
@@ -273,8 +316,11 @@ static void do_read(struct state *e, struct statement *x, struct answer *answer)
                 more = true;
             }
     }
+    uint64_t last = shard->trim;
+    for (unsigned i = 0; i < shard->log_count; i++)
+        last = shard->log[i].lsn > last ? shard->log[i].lsn : last;
     answer->items[0] = (struct cn_engine_item){
-        .shard = x->items[0].shard, .from = shard->trim, .to = lsn, .more = more};
+        .shard = x->items[0].shard, .from = shard->trim, .to = lsn, .last = last, .more = more};
     answer->record_count = (uint16_t)count;
     answer->a.count = 1;
     answer->a.done = true;
@@ -286,8 +332,9 @@ static void see(struct state *e, struct statement *x, struct answer *answer)
     *view = (struct cn_engine_view){.version = e->version, .sessions = answer->sessions};
     for (unsigned i = 1; i <= e->session_count; i++)
         if (e->sessions[i].live && view->session_count < NODES + 2)
-            answer->sessions[view->session_count++] = (struct cn_engine_session){
-                i, e->sessions[i].disk, e->sessions[i].beat, e->draining[e->sessions[i].disk]};
+            answer->sessions[view->session_count++] =
+                (struct cn_engine_session){i, e->sessions[i].disk, e->sessions[i].beat,
+                                           e->draining[e->sessions[i].disk], false};
     if (x->s.version < e->version) {
         for (unsigned i = 0; i < SHARDS; i++) {
             const struct shard *shard = &e->shards[i];
@@ -295,6 +342,7 @@ static void see(struct state *e, struct statement *x, struct answer *answer)
             row->owner = shard->owner;
             row->epoch = shard->epoch;
             row->trim = shard->trim;
+            row->restored = shard->restored;
             row->replica_count = shard->count;
             memcpy(row->disks, shard->disks, sizeof(row->disks));
         }
@@ -324,7 +372,9 @@ static void execute(struct state *e, struct statement *x, struct answer *answer)
     }
     bool linked = me->link == x->s.link || PLANTED(NO_LINK) ||
                   (x->s.kind == CN_ENGINE_HELLO && me->link < x->s.link);
-    bool live = me->live || (PLANTED(NO_FENCE) && x->s.kind == CN_ENGINE_APPEND);
+    bool hello = x->s.kind == CN_ENGINE_HELLO;
+    bool other = hello && (me->disk != x->s.disk || me->beat < x->s.seen.beat);
+    bool live = (me->live && !other) || (PLANTED(NO_FENCE) && x->s.kind == CN_ENGINE_APPEND);
     if (x->s.kind == CN_ENGINE_READ) {
         answer->a.live = live && linked;
         do_read(e, x, answer);
@@ -333,11 +383,13 @@ static void execute(struct state *e, struct statement *x, struct answer *answer)
         return;
     }
     /* E6 */
-    if (x->s.kind == CN_ENGINE_MOVE || x->s.kind == CN_ENGINE_ADD || x->s.kind == CN_ENGINE_DROP) {
+    if (x->s.kind == CN_ENGINE_MOVE || x->s.kind == CN_ENGINE_ADD || x->s.kind == CN_ENGINE_DROP ||
+        x->s.kind == CN_ENGINE_ADOPT) {
         answer->items[0] = (struct cn_engine_item){.shard = x->items[0].shard};
         answer->a.count = 1;
     }
     answer->a.live = live && linked;
+    answer->a.less = hello && me->disk == x->s.disk && me->beat < x->s.seen.beat;
     if (!answer->a.live)
         return;
     if (x->s.link > me->link)
@@ -365,6 +417,9 @@ static void execute(struct state *e, struct statement *x, struct answer *answer)
     case CN_ENGINE_DROP:
         do_drop(e, x, answer);
         break;
+    case CN_ENGINE_ADOPT:
+        do_adopt(e, x, answer);
+        break;
     case CN_ENGINE_LEAVE:
         me->live = false;
         e->version++;
@@ -375,6 +430,7 @@ static void execute(struct state *e, struct statement *x, struct answer *answer)
         break;
     }
     answer->a.head = me->head;
+    answer->a.beat = me->beat;
 }
 
 /* --- links ------------------------------------------------------------------------------------ */
@@ -417,9 +473,9 @@ static void reply(struct statement *x, struct answer *answer)
 
 static void trace_statement(const char *where, struct statement *x, struct answer *answer)
 {
-    static const char *const names[] = {"join",  "hello", "beat", "append",     "fence",
-                                        "claim", "read",  "move", "checkpoint", "add",
-                                        "drop",  "leave", "bury"};
+    static const char *const names[] = {"join",  "hello", "beat",  "append",     "fence",
+                                        "claim", "read",  "move",  "checkpoint", "add",
+                                        "drop",  "adopt", "leave", "bury"};
     if (!trace_on || x->s.kind == CN_ENGINE_BEAT || x->s.kind == CN_ENGINE_CHECKPOINT)
         return;
     struct cn_engine_item none = {0}, *item = x->s.count ? &x->items[0] : &none;
@@ -739,9 +795,109 @@ static void links_break(void)
             link_breaks(n, nodes[n].link);
 }
 
+/* --- it goes back ----------------------------------------------------------------------------- */
+
+/* One server with one state, and nothing under way in it. */
+static bool is_plain(void)
+{
+    return servers[PRIMARY].up && !servers[PRIMARY].flawed && !servers[ZOMBIE].up && !stalled &&
+           !waiting_count && !ahead_count;
+}
+
+/* Every disk that may come has seen more than that, and has taken note of what an operator decided
+ * before: else none could know. */
+static bool all_know_more(const struct state *e)
+{
+    for (int n = 0; n < NODES; n++) {
+        const struct cn_engine_seen *seen = node_remembers(n);
+        bool more = knows_less(e, nodes[n].disk, seen) && e->decision <= seen->decision;
+        if (seen->life ? !more : nodes[n].up)
+            return false;
+    }
+    return true;
+}
+
+static void forget_queues(void)
+{
+    for (unsigned i = 0; i < ahead_count; i++)
+        statement_free(ahead[i]);
+    for (unsigned i = 0; i < waiting_count; i++)
+        statement_free(waiting[i]);
+    ahead_count = waiting_count = 0;
+}
+
+static void become(const struct state *state, uint64_t timeline)
+{
+    forget_queues(); /* of the other one */
+    *primary = *standby = *state;
+    servers[PRIMARY].timeline = timeline;
+    links_break();
+}
+
+static void go_back(void)
+{
+    if (calm || is_back || !has_backup || !is_plain() || !all_know_more(&backup))
+        return;
+    TRACE("engine: goes back to version %d", (int)backup.version);
+    stats.backs++;
+    right = *primary;
+    right_timeline = servers[PRIMARY].timeline;
+    is_back = true;
+    become(&backup, one_in(3) ? 1 : right_timeline + rnd(2));
+    push(now + 500 + (int32_t)rnd(7000), EVENT_ENGINE_RIGHT, NODES, 0, 0, NULL);
+}
+
+static void put_right(void)
+{
+    if (!is_back)
+        return;
+    TRACE("engine: the right one is back");
+    is_back = has_backup = false;
+    back_until = now;
+    become(&right, right_timeline);
+}
+
+/* An operator goes on with what is there: all nodes that reach it have ended by then. */
+static void accept_it(void)
+{
+    struct state state = *primary;
+    TRACE("engine: is accepted as it is");
+    stats.accepted++;
+    is_back = has_backup = false;
+    state.decision = (uint64_t)now;
+    state.version++;
+    for (int i = 0; i < SHARDS; i++)
+        state.shards[i].restored = true;
+    become(&state, servers[PRIMARY].timeline);
+    check_accepted();
+    for (int n = 0; n < NODES; n++)
+        if (nodes[n].up && nodes[n].frozen_until < now)
+            node_crash(n);
+}
+
+static void back_ends(void)
+{
+    if (!is_back)
+        return;
+    if (may_accept && !calm)
+        accept_it();
+    else
+        put_right();
+}
+
+bool engine_is_back(void)
+{
+    return is_back;
+}
+
+bool engine_was_back(void)
+{
+    return is_back || now < back_until + 10000;
+}
+
 void engine_fault(void)
 {
-    if (!servers[PRIMARY].up)
+    if (!servers[PRIMARY].up || is_back)
         return;
     if (one_in(2)) {
         stalled = true;
@@ -770,6 +926,7 @@ void engine_fault(void)
 
 void engine_heal(void)
 {
+    put_right();
     servers[PRIMARY].flawed = false;
     servers[ZOMBIE].up = false;
     servers[ZOMBIE].life++;
@@ -813,6 +970,18 @@ void engine_event(struct event *event)
         servers[PRIMARY].up = true;
         TRACE("engine: is back");
         break;
+    case EVENT_BACKUP:
+        if (!is_back && is_plain()) {
+            backup = *standby;
+            has_backup = true;
+        }
+        break;
+    case EVENT_ENGINE_BACK:
+        go_back();
+        break;
+    case EVENT_ENGINE_RIGHT:
+        back_ends();
+        break;
     case EVENT_ENGINE_MENDED:
         servers[PRIMARY].flawed = false;
         TRACE("engine: its primary waits for its standby");
@@ -831,7 +1000,7 @@ void engine_event(struct event *event)
 
 void engine_drain(uint64_t disk, bool draining)
 {
-    if (!servers[PRIMARY].up || stalled || primary->draining[disk] == draining)
+    if (!servers[PRIMARY].up || stalled || is_back || primary->draining[disk] == draining)
         return;
     replicate();
     primary->draining[disk] = standby->draining[disk] = draining;
@@ -886,20 +1055,19 @@ uint64_t engine_trim(int shard)
 
 void engine_reset(void)
 {
-    for (unsigned i = 0; i < ahead_count; i++)
-        statement_free(ahead[i]);
-    for (unsigned i = 0; i < waiting_count; i++)
-        statement_free(waiting[i]);
-    ahead_count = waiting_count = 0;
-    stalled = false;
+    forget_queues();
+    stalled = has_backup = is_back = false;
+    back_until = -10000;
     for (int i = 0; i < 3; i++) {
         states[i].version = 1;
+        states[i].decision = 0;
         states[i].session_count = 0;
         memset(states[i].draining, 0, sizeof(states[i].draining));
         memset(&states[i].sessions[0], 0, sizeof(states[i].sessions[0]));
         for (int s = 0; s < SHARDS; s++) {
             struct shard *shard = &states[i].shards[s];
             shard->owner = shard->epoch = shard->trim = 0;
+            shard->restored = false;
             shard->count = shard->log_count = 0;
         }
     }

@@ -49,8 +49,8 @@ static void fault_network(int n)
 
 static void fault_disk(int n)
 {
-    if (lost_disks >= 2 || next_disk >= DISKS || !one_in(2) || !engine_may_lose(nodes[n].disk) ||
-        !bodies_may_lose(nodes[n].disk))
+    if (engine_is_back() || lost_disks >= 2 || next_disk >= DISKS || !one_in(2) ||
+        !engine_may_lose(nodes[n].disk) || !bodies_may_lose(nodes[n].disk))
         return;
     /* Two of two replicas within moments are not survived: the first loss must have been noticed.
      */

@@ -232,8 +232,8 @@ static void host_act(void *data, enum cn_member_act act, uint32_t index, uint64_
     struct node *node = data;
     int n = index_of(node);
     struct store *store = &node->store[index];
-    static const char *const names[] = {"create", "apply", "forget", "fed",   "settle",
-                                        "serve",  "stop",  "resume", "close", "discard"};
+    static const char *const names[] = {"create", "apply",  "forget", "fed",   "settle", "serve",
+                                        "stop",   "resume", "sync",   "close", "discard"};
     if (act != CN_ACT_FED && act != CN_ACT_FORGET && act != CN_ACT_SETTLE)
         TRACE("node %d: %s shard %u epoch %d (%d..%d]", n, names[act], index, (int)epoch, (int)from,
               (int)lsn);
@@ -253,6 +253,8 @@ static void host_act(void *data, enum cn_member_act act, uint32_t index, uint64_
         store->total = (uint16_t)lsn;
         break;
     case CN_ACT_SERVE:
+        if (node->member.config.shut)
+            fail("node %d serves shard %u before it is open", n, index); /* C12 */
         store->serving = true;
         store->stopping = false;
         store->epoch = epoch;
@@ -265,6 +267,10 @@ static void host_act(void *data, enum cn_member_act act, uint32_t index, uint64_
         break;
     case CN_ACT_RESUME:
         store->stopping = false;
+        break;
+    case CN_ACT_SYNC:
+        push(now + 1 + (int32_t)rnd(60), EVENT_SYNCED, n, index | 0x200u,
+             (uint32_t)lsn | (uint32_t)store->generation << 16, NULL);
         break;
     case CN_ACT_CLOSE:
         store->serving = store->stopping = false;
@@ -282,15 +288,41 @@ static void host_act(void *data, enum cn_member_act act, uint32_t index, uint64_
 static void host_note(void *data, enum cn_member_note note)
 {
     struct node *node = data;
-    static const char *const names[] = {
-        "",           "was fenced", "refuses the link",
-        "is drained", "has left",   "knows that the engine has lost data"};
+    static const char *const names[] = {"",
+                                        "was fenced",
+                                        "refuses the link",
+                                        "is drained",
+                                        "has left",
+                                        "knows that the engine has gone back",
+                                        "is displaced",
+                                        "joins an engine that was accepted"};
     if (note != CN_NOTE_GATE)
         TRACE("node %d: %s", index_of(node), names[note]);
-    if (note == CN_NOTE_ENGINE_LOST_DATA)
+    if (note == CN_NOTE_ENGINE_LOST_DATA && !engine_was_back() && !check_was_accepted())
         fail("node %d: the engine has lost data", index_of(node));
-    if (note == CN_NOTE_LEFT)
+    if (note == CN_NOTE_ENGINE_LOST_DATA) { /* what is to be remembered is written first */
+        stats.ended++;
+        node->seen = node->seen_next;
+    }
+    if (note == CN_NOTE_LEFT || note == CN_NOTE_ENGINE_LOST_DATA)
         node->left = true; /* ends with the event */
+}
+
+static void host_remember(void *data, const struct cn_engine_seen *seen)
+{
+    struct node *node = data;
+    if (now >= node->seen_at)
+        node->seen = node->seen_next;
+    node->seen_next = *seen;
+    node->seen_at = now + (int32_t)rnd(40);
+}
+
+const struct cn_engine_seen *node_remembers(int n)
+{
+    struct node *node = &nodes[n];
+    if (now >= node->seen_at)
+        node->seen = node->seen_next;
+    return &node->seen;
 }
 
 static struct cn_member_host hosts[NODES];
@@ -300,7 +332,8 @@ static struct cn_member_host hosts[NODES];
 void node_start(int n)
 {
     struct node *node = &nodes[n];
-    if (node->up)
+    /* A disk that has never seen the right engine cannot know that this one is not. */
+    if (node->up || (engine_is_back() && !node->seen.life))
         return;
     node->up = true;
     node->left = false;
@@ -318,9 +351,11 @@ void node_start(int n)
     struct cn_member_config config = {
         .disk = node->disk,
         .life = node->disk_life << 20,
+        .seen = node->seen,
         .shard_count = SHARDS,
         .replicas = replicas,
         .verified = verified,
+        .shut = one_in(3),
         .waits_for_whole = with_bodies,
         .settle_ms = 2500,
         .replace_ms = 3000,
@@ -329,8 +364,10 @@ void node_start(int n)
         .feed_ms = one_in(2) ? 200 : 1000,
     };
     cn_member_defaults(&config);
-    hosts[n] = (struct cn_member_host){host_send, host_connect, host_tell, host_act,
-                                       host_note, host_weigh,   node};
+    hosts[n] = (struct cn_member_host){host_send, host_connect, host_tell,     host_act,
+                                       host_note, host_weigh,   host_remember, node};
+    if (PLANTED_MEMBER(FORGETFUL))
+        config.seen = (struct cn_engine_seen){0};
     if (cn_member_init(&node->member, &config, &hosts[n]) < 0)
         fail("the configuration is refused");
     for (unsigned i = 0; i < SHARDS; i++) {
@@ -354,6 +391,7 @@ void node_crash(int n)
     if (!node->up)
         return;
     TRACE("node %d dies", n);
+    node->seen_next = *node_remembers(n);
     cn_member_fini(&node->member);
     node->up = false;
     node->life++;
@@ -374,6 +412,7 @@ void node_lose_disk(int n)
         return;
     node->disk = next_disk++;
     node->disk_life = 0;
+    node->seen = node->seen_next = (struct cn_engine_seen){0};
 }
 
 /* --- clients ---------------------------------------------------------------------------------- */
@@ -533,20 +572,23 @@ static void begin_checkpoint(int n)
     push(now + 100 + (int32_t)rnd(700), EVENT_CHECKPOINT, n, 0, 0, NULL);
 }
 
-static void synced(int n, unsigned shard, bool copy, unsigned lsn, unsigned generation)
+static void synced(int n, unsigned shard, unsigned why, unsigned lsn, unsigned generation)
 {
+    bool copy = why == 0x100;
     struct node *node = &nodes[n];
     struct store *store = &node->store[shard];
     if (store->generation != generation)
         return;
     /* A freeze may have put off this event, and not one that came after it; a disk writes in order,
      * and has what was synced before. */
-    if (store->on_disk && lsn <= store->synced && !copy)
+    if (store->on_disk && lsn <= store->synced && !why)
         return;
     memcpy(store->disk_op, store->op, (lsn + 1) * sizeof(uint16_t));
     store->synced = (uint16_t)lsn;
     store->on_disk = true;
-    if (copy)
+    if (why == 0x200)
+        cn_member_synced(&node->member, node_clock(node), shard, lsn);
+    else if (copy)
         cn_member_copied(&node->member, node_clock(node), shard, lsn);
     else
         cn_member_checkpointed(&node->member, node_clock(node), shard, lsn);
@@ -616,6 +658,8 @@ void node_event(struct event *event)
         if (node->tick_at != event->at)
             return;
         node->tick_at = NEVER;
+        if (calm || one_in(3))
+            cn_member_open(&node->member, node_clock(node));
         cn_member_tick(&node->member, node_clock(node));
         break;
     case EVENT_ANSWER:
@@ -638,7 +682,7 @@ void node_event(struct event *event)
         begin_checkpoint(n);
         break;
     case EVENT_SYNCED:
-        synced(n, event->a & 0xff, event->a & 0x100, event->b & 0xffff, event->b >> 16);
+        synced(n, event->a & 0xff, event->a & 0x300, event->b & 0xffff, event->b >> 16);
         break;
     case EVENT_STOPPED:
         stopped(n, event->a);
@@ -662,6 +706,8 @@ void nodes_reset(void)
         node->life = 0;
         node->disk = (uint64_t)n + 1;
         node->disk_life = 0;
+        node->seen = node->seen_next = (struct cn_engine_seen){0};
+        node->seen_at = 0;
         node->out_count = 0;
         node->frozen_until = 0;
         node->link = 0;

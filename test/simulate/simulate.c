@@ -15,7 +15,7 @@
 #include "test/simulate/world.h"
 
 int32_t now;
-bool calm, verified, trace_on;
+bool calm, verified, may_accept, trace_on;
 unsigned replicas;
 static uint64_t random_state;
 
@@ -99,6 +99,9 @@ static void dispatch(struct event *event)
     case EVENT_ENGINE_UP:
     case EVENT_ENGINE_MENDED:
     case EVENT_ZOMBIE_ENDS:
+    case EVENT_BACKUP:
+    case EVENT_ENGINE_BACK:
+    case EVENT_ENGINE_RIGHT:
         engine_event(event);
         break;
     case EVENT_START:
@@ -148,6 +151,12 @@ static void begin(uint64_t seed)
              NULL);
     for (int i = 0; i < OPS_SPREAD; i++)
         push(1000 + (int32_t)rnd(CALM_MS + QUIET_MS - 1000), EVENT_CLIENT, NODES, SHARDS, 0, NULL);
+    may_accept = one_in(8);
+    for (int32_t at = 3000; one_in(2) && at < CALM_MS - 2000; at += 3000 + (int32_t)rnd(9000)) {
+        push(at, EVENT_BACKUP, NODES, 0, 0, NULL);
+        for (int i = 0; i < 6; i++) /* the first at which all disks know more */
+            push(at + 300 + (int32_t)rnd(6000), EVENT_ENGINE_BACK, NODES, 0, 0, NULL);
+    }
     unsigned faults = rnd(60);
     for (unsigned i = 0; i < faults; i++)
         push(2000 + (int32_t)rnd(CALM_MS - 2000), EVENT_FAULT, NODES, 0, 0, NULL);
@@ -247,6 +256,10 @@ static const struct {
     {CN_BROKEN_CLAIM_CUT, "claim-cut", "C8"},
     {CN_BROKEN_EPOCH, "epoch", "C9"},
     {CN_BROKEN_FLAWED_ENGINE, "flawed-engine", "C11"},
+    {CN_BROKEN_JOIN_LESS, "join-less", "C15"},
+    {CN_BROKEN_OLDER_MAP, "older-map", "C15"},
+    {CN_BROKEN_FORGETFUL, "forgetful", "C15"},
+    {CN_BROKEN_ADOPT_OPEN, "adopt-open", "C16"},
     {CN_BROKEN_DROP_PARTIAL, "drop-partial", "P3"},
 };
 
@@ -295,13 +308,16 @@ static int run_many(uint64_t first, uint64_t count)
     printf("%llu seeds, %llu wrong, %llu stuck; %llu operations, %.0f %% answered; %llu claims "
            "(%llu of what only the engine had), %llu fences, %llu moves, %llu copies, %llu "
            "promotions, %llu cancelled waits, %llu late "
-           "statements\n",
+           "statements; engines that went back %llu, of which %llu were accepted, %llu nodes "
+           "ended by it\n",
            (unsigned long long)stats.seeds, (unsigned long long)bad, (unsigned long long)held,
            (unsigned long long)stats.ops, 100.0 * (double)stats.answered / (double)(stats.ops + 1),
            (unsigned long long)stats.takeovers, (unsigned long long)stats.fresh,
            (unsigned long long)stats.fenced, (unsigned long long)stats.moves,
            (unsigned long long)stats.copies, (unsigned long long)stats.promotions,
-           (unsigned long long)stats.cancelled, (unsigned long long)stats.late);
+           (unsigned long long)stats.cancelled, (unsigned long long)stats.late,
+           (unsigned long long)stats.backs, (unsigned long long)stats.accepted,
+           (unsigned long long)stats.ended);
     return bad || held;
 }
 

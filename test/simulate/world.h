@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test/simulate/world.h - a cluster in one thread, moved by one seed.
  *
- * The decisions are those of src/cluster/, as they are in the server's binary. Around them is
+ * The decisions are those of src/membership/, as they are in the server's binary. Around them is
  * simulated what they live in, as badly as it may behave:
  *
  *   engine.c   the engine: commits wait for the standby; a wait that is cancelled leaves a commit
  *              that is seen though not replicated; a promotion loses those, a primary that was
- *              replaced goes on for a while; statements linger on links that are long broken
+ *              replaced goes on for a while; statements linger on links that are long broken; it
+ *              is put back to an older backup, and the right one comes back, or not
  *   node.c     nodes: the store of each shard in memory and on disk, the output gate, messages with
  *              delays, losses and partitions of any shape, clocks that run at other rates, crashes
  *              that lose what was not synced, freezes, lost disks
@@ -22,10 +23,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cluster/member.h"
+#include "membership/member.h"
 
 #ifdef CN_SIMULATION
-#include "cluster/member_private.h"
+#include "membership/member_private.h"
 /* Bugs of the engine's statements, of its driver and of the host. */
 enum {
     PLANT_NO_FENCE = CN_BROKEN_MEMBER, /* C1: APPEND does not ask whether the session lives */
@@ -67,6 +68,7 @@ extern int32_t now;       /* true time, ms */
 extern bool calm;         /* faults have stopped */
 extern bool verified;     /* this seed's kind of reads */
 extern unsigned replicas; /* this seed's wish */
+extern bool may_accept;   /* in this seed an operator accepts an engine that went back */
 extern bool trace_on;
 uint32_t rnd(uint32_t n); /* 0..n-1 */
 static inline bool one_in(uint32_t n)
@@ -91,6 +93,9 @@ enum event_kind {
     EVENT_ENGINE_UP,
     EVENT_ENGINE_MENDED,
     EVENT_ZOMBIE_ENDS,
+    EVENT_BACKUP, /* of the engine */
+    EVENT_ENGINE_BACK,
+    EVENT_ENGINE_RIGHT,
     EVENT_MESSAGE,
     EVENT_CHECKPOINT, /* begins */
     EVENT_SYNCED,     /* a checkpoint, or a copy */
@@ -145,6 +150,8 @@ void engine_fault(void);
 void engine_heal(void);
 void engine_drain(uint64_t disk, bool draining);
 bool engine_may_lose(uint64_t disk);
+bool engine_is_back(void);  /* to an older state: C15 */
+bool engine_was_back(void); /* or was not long ago: what it has answered may come late */
 /* What the engine knows in the end. */
 bool engine_up(void);
 uint64_t engine_owner(int shard, uint64_t *disk);
@@ -178,6 +185,10 @@ struct node {
     int32_t rate, offset; /* of its clock, per mille */
     uint64_t disk;
     uint64_t disk_life;
+    /* C15: what the disk has; and what it has from `seen_at` on, if its process lives until then.
+     */
+    struct cn_engine_seen seen, seen_next;
+    int32_t seen_at;
     struct cn_member member;
     struct store store[SHARDS];
     struct out outs[OPS];
@@ -201,6 +212,7 @@ int64_t node_clock(const struct node *node);
 int node_of_disk(uint64_t disk); /* -1: it is lost */
 void node_start(int n);
 void node_crash(int n);
+const struct cn_engine_seen *node_remembers(int n); /* at the least */
 void node_lose_disk(int n);
 void node_event(struct event *event);
 void node_after(int n);           /* after every call of its member */
@@ -235,6 +247,8 @@ extern struct op ops[OPS + 1]; /* from 1 */
 extern unsigned op_count;
 uint64_t hash_step(uint64_t hash, unsigned op);
 void check_reset(void);
+bool check_was_accepted(void);
+void check_accepted(void); /* what was answered until now may be lost: C16 */
 void check_answer(int node, const struct out *out); /* when it leaves */
 bool check_settled(void);                           /* all is well: it may end */
 void check_history(void);
@@ -245,7 +259,7 @@ extern char failure[300];
 /* What of the world was seen: that a run was not idle. */
 extern struct stats {
     uint64_t seeds, ops, answered, takeovers, moves, promotions, cancelled, fenced, copies, late,
-        fresh;
+        fresh, backs, accepted, ended;
 } stats;
 
 void fault_reset(void);

@@ -21,7 +21,7 @@ import { fileURLToPath } from "node:url";
 import http from "node:http";
 import { compile } from "../integration/lib/module.mjs";
 import { project, serve, tempDir } from "../integration/lib/server.mjs";
-import { random } from "../lib/random.mjs";
+import { random, seedOfRun } from "../lib/random.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const CLIENTS = 24, CELLS = 40;
@@ -166,7 +166,7 @@ export function verify(cell, incs, reads, stored, faults) {
  * Runs the check for so many seconds, and on a slow machine (up to ten times) longer, until `least`
  * calls were acknowledged; resolves { seed, faults, calls, acknowledged, kills }.
  */
-export async function stress({ seconds = 30, least = 500, lanes = 1, language = "js", seed = Math.floor(Math.random() * 2 ** 31), plant, kills = Math.max(1, Math.floor(seconds / 2)) } = {}) {
+export async function stress({ seconds = 30, least = 500, lanes = 1, language = "js", seed = seedOfRun(), plant, kills = Math.max(1, Math.floor(seconds / 2)) } = {}) {
   const rig = new Rig({ lanes, plant, language });
   const history = [], faults = [];
   await rig.start();

@@ -19,7 +19,7 @@
 // `--all` prints every fault, `--plant` breaks a promise on purpose, which must be found.
 import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
-import { random } from "../lib/random.mjs";
+import { random, seedOfRun } from "../lib/random.mjs";
 import { verify } from "./objects.mjs";
 import { Rig, checkDump, checkLog } from "./turns/rig.mjs";
 
@@ -322,7 +322,7 @@ class Run {
 }
 
 /** Runs it, `until` a fault that matches is found at most; resolves {seed, faults: [{kind, text}], counts}. */
-export async function stressTurns({ seconds = 30, seed = Math.floor(Math.random() * 2 ** 31), ...options } = {}) {
+export async function stressTurns({ seconds = 30, seed = seedOfRun(), ...options } = {}) {
   return new Run({ seed, ...options }).go(seconds);
 }
 

@@ -1,7 +1,7 @@
 // Turns a Workers project into one script for JavaScriptCore, with esbuild.
 //
-// cairn starts this once and speaks lines with it: a line on stdin is the path of a job (JSON, see
-// src/server/bundle.c); the answer on stdout is one line, {"ok":true} or {"ok":false,"text":"..."}.
+// cairn starts this once and speaks lines with it: a line on stdin is a job (JSON, see
+// src/project/bundle.c); the answer on stdout is one line, {"ok":true} or {"ok":false,"text":"..."}.
 // It ends when stdin does. Between jobs of one output folder esbuild's context is kept, so that a
 // rebuild in `cairn dev` costs milliseconds.
 //
@@ -336,7 +336,7 @@ function provided(job) {
 
 /** Text, data, wasm and JSON imports by the project's rules, then by wrangler's defaults. */
 function content(job, state) {
-  const rules = contentRules(job.rules);
+  const rules = contentRules(job.rules, Boolean(job.inside));
   return {
     name: "cairn-content",
     setup(build) {
@@ -461,7 +461,7 @@ process.on("SIGINT", () => {}); // Ctrl-C reaches the whole group; cairn closes 
 for await (const line of lines) {
   let answer;
   try {
-    answer = await run(JSON.parse(await readFile(line, "utf8")));
+    answer = await run(JSON.parse(line));
   } catch (error) {
     // Where in this file it was is for the server's operator, not for whoever wrote the project.
     process.stderr.write(`${error?.stack ?? error}\n`);

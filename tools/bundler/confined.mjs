@@ -1,4 +1,4 @@
-// Keeps the build of an upload inside the upload (`inside` of the job; src/server/hosted.h, H3): whoever may deploy
+// Keeps the build of an upload inside the upload (`inside` of the job; src/deploy/hosted.h, H3): whoever may deploy
 // may not read the server's files by importing them. What a name leads to is checked where it is
 // resolved, so that nobody learns whether there is such a file, and, whatever a package.json made of
 // it, once more where it is read. A source map is read by esbuild itself, past every plugin: a comment that names

@@ -16,6 +16,7 @@ function pattern(route, whole) {
     names.push({ name, many: many === "*" });
     source += many === "*" ? "(?:/(.+?))?" : "/([^/]+?)";
   }
+  // bounded: a path, of url_bytes at most
   return { expression: new RegExp(`^(${source})${whole ? "/?$" : "(?=/|$)"}`, "i"), names };
 }
 

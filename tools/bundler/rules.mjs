@@ -7,6 +7,9 @@
 //     folders, as in wrangler; besides, against the path within the project, where it does not.
 // R2  A rule that says that a file is JavaScript (ESModule, CommonJS) says nothing new of one whose
 //     extension tells its language: such files are left to the bundler, whatever the rule.
+// R3  In an upload (`inside` of the job) a rule has the path of one module, with "**/" before it, which is
+//     compared as it is and is no pattern: who uploads chooses the names, and a pattern made of a
+//     name could take for ever.
 
 const defaults = [
   { type: "Text", globs: ["**/*.txt", "**/*.html", "**/*.sql"], fallthrough: true },
@@ -17,21 +20,33 @@ const defaults = [
 const CODE = /\.([cm]?[jt]sx?|json)$/;
 const isCode = (type) => type === "ESModule" || type === "CommonJS";
 
-/** @returns {{type: string, globs: string[], written: RegExp[], patterns: RegExp[]}[]} */
-export function contentRules(rules) {
+/** What a glob is compared by: {test(text)}. */
+const byName = (glob) => {
+  const name = glob.replace(/^\*\*\//, "");
+  return { test: (text) => text === name || text.endsWith("/" + name) };
+};
+
+/**
+ * `literal`: the rules are those of an upload (R3).
+ * @returns {{type: string, globs: string[], literal: boolean, written: {test}[], patterns: {test}[]}[]}
+ */
+export function contentRules(rules, literal) {
   const closed = new Set();
   const list = [];
-  for (const rule of [...rules, ...defaults]) {
+  const own = rules.map((rule) => ({ ...rule, literal }));
+  for (const rule of [...own, ...defaults]) {
     if (closed.has(rule.type)) continue;
     if (!rule.fallthrough) closed.add(rule.type);
     const globs = isCode(rule.type) ? rule.globs.filter((glob) => !CODE.test(glob)) : rule.globs;
-    list.push({ type: rule.type, globs, written: globs.map(writtenPattern), patterns: globs.map(globPattern) });
+    const [written, patterns] = rule.literal ? [[], globs.map(byName)] : [globs.map(writtenPattern), globs.map(globPattern)];
+    list.push({ type: rule.type, globs, literal: rule.literal, written, patterns });
   }
   return list;
 }
 
 /** Matches every specifier that a rule may be for: by the file name, which paths share with specifiers. */
 export function ruleFilter(rules) {
+  if (rules.some((rule) => rule.literal)) return /.*/; // an upload imports little
   const written = rules.flatMap((rule) => rule.written).map((pattern) => pattern.source);
   const names = rules.flatMap((rule) => rule.globs).map((glob) => globPattern(glob.slice(glob.lastIndexOf("/") + 1)));
   return new RegExp([...written, ...names.map((name) => name.source.replace("^", "(?:^|/)"))].join("|"));

@@ -107,13 +107,25 @@ async function* equalParts(stream: ReadableStream<Uint8Array>, size: number): As
   if (used) yield part.subarray(0, used);
 }
 
-const archiveWithSinglePut = async (env: Env, key: string, stream: ReadableStream<Uint8Array>, options: R2PutOptions): Promise<number> => (await env.R2_BUCKET.put(key, stream, options))!.size;
+type Encoded = () => ReadableStream<Uint8Array>;
 
-async function archiveWithMultipart(env: Env, key: string, stream: ReadableStream<Uint8Array>, options: R2MultipartOptions): Promise<number> {
+/**
+ * One put() is told how long the file is before its first byte, so it is encoded twice: to measure it, and to send it.
+ * Rows that come in between make it fail, and it is done again.
+ */
+async function archiveWithSinglePut(env: Env, key: string, encoded: Encoded, options: R2PutOptions): Promise<number> {
+  let length = 0;
+  for await (const bytes of encoded()) length += bytes.length;
+  const { readable, writable } = new FixedLengthStream(length);
+  const [object] = await Promise.all([env.R2_BUCKET.put(key, readable, options), encoded().pipeTo(writable)]);
+  return object!.size;
+}
+
+async function archiveWithMultipart(env: Env, key: string, encoded: Encoded, options: R2MultipartOptions): Promise<number> {
   const multipart = await env.R2_BUCKET.createMultipartUpload(key, options);
   try {
     const parts: R2UploadedPart[] = [];
-    for await (const part of equalParts(stream, MIN_PART_SIZE)) parts.push(await multipart.uploadPart(parts.length + 1, part));
+    for await (const part of equalParts(encoded(), MIN_PART_SIZE)) parts.push(await multipart.uploadPart(parts.length + 1, part));
     return (await multipart.complete(parts)).size;
   } catch (error) {
     await multipart.abort();
@@ -122,13 +134,14 @@ async function archiveWithMultipart(env: Env, key: string, stream: ReadableStrea
 }
 
 /** Writes rows to a file of their own and reads it back. `estimate` rows decide how it goes up. */
-async function writeFile(env: Env, date: string, key: string, format: Format, pages: Pages, estimate: number): Promise<ArchiveMetadata> {
-  const written = new Tally(), found = new Tally();
+async function writeFile(env: Env, date: string, key: string, format: Format, pages: () => Pages, estimate: number): Promise<ArchiveMetadata> {
+  let written = new Tally();
+  const found = new Tally();
   const archivedAt = new Date().toISOString();
   const options = { httpMetadata: httpMetadata(format), customMetadata: { recordCount: String(estimate), archiveDate: archivedAt, sourceDate: date } };
   const estimatedSizeGzipMB = (estimate * 150 * 0.25) / (1024 * 1024);
   const upload = estimatedSizeGzipMB < Number(env.MULTIPART_ABOVE_MB) ? archiveWithSinglePut : archiveWithMultipart;
-  const size = await upload(env, key, encode(format, tallied(pages, written)), options);
+  const size = await upload(env, key, () => encode(format, tallied(pages(), (written = new Tally()))), options);
   for await (const page of readFile(env.R2_BUCKET, key)) for (const row of page) found.add(row);
   if (!found.equals(written)) {
     await env.R2_BUCKET.delete(key);
@@ -160,7 +173,7 @@ export const nextKey = (env: Env, date: string): Promise<string> => freeKey(env,
 export async function writeDay(env: Env, date: string, key: string, rows: number): Promise<ArchiveMetadata> {
   const before = await readMetadata(env, date);
   const format: Format = key.endsWith(".parquet") ? "parquet" : "jsonl.gz";
-  const metadata = await writeFile(env, date, key, format, dayPages(env, date, before), rows + (before?.recordCount ?? 0));
+  const metadata = await writeFile(env, date, key, format, () => dayPages(env, date, before), rows + (before?.recordCount ?? 0));
   await keepMetadata(env, date, metadata);
   return metadata;
 }
@@ -208,7 +221,7 @@ export async function ageArchive(env: Env, date: string, archive: ArchiveMetadat
   }
   if (archive.format !== "jsonl.gz" || days <= Number(env.PARQUET_AFTER_DAYS)) return null;
   const key = archive.path.replace(/jsonl\.gz$/, "parquet"); // what a run that was cut off left there is written over
-  const metadata = await writeFile(env, date, key, "parquet", readFile(env.R2_BUCKET, archive.path), archive.recordCount);
+  const metadata = await writeFile(env, date, key, "parquet", () => readFile(env.R2_BUCKET, archive.path), archive.recordCount);
   await keepMetadata(env, date, { ...metadata, archivedAt: archive.archivedAt });
   await env.R2_BUCKET.delete(archive.path);
   return "converted";

@@ -4,6 +4,7 @@ import type { TrafficEvent } from "./event";
 import type { MetersDO } from "./meters";
 import type { PathCollector } from "./legacy";
 import type { SaltDO } from "./salt";
+import type { SnapshotDO } from "./tiers";
 
 export interface Env {
   ASSETS: Fetcher;
@@ -11,6 +12,7 @@ export interface Env {
   ARCHIVER_DO: DurableObjectNamespace<ArchiverDO>;
   METERS_DO: DurableObjectNamespace<MetersDO>;
   SALT_DO: DurableObjectNamespace<SaltDO>;
+  SNAPSHOT_DO: DurableObjectNamespace<SnapshotDO>;
   PATH_COLLECTOR: DurableObjectNamespace<PathCollector>;
   KV: KVNamespace;
   R2_BUCKET: R2Bucket;

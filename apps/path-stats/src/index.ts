@@ -15,6 +15,7 @@ export { ArchiverDO } from "./archiver";
 export { MetersDO } from "./meters";
 export { PathCollector } from "./legacy";
 export { SaltDO } from "./salt";
+export { SnapshotDO } from "./tiers";
 
 const OWN = /^\/(paths|admin)(\/|$)/;
 const DASHBOARD = /^\/(dashboard(\/.*)?)?$/;

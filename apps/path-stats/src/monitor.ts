@@ -18,7 +18,6 @@ export interface Alert {
 }
 
 const METER_MINUTES = 5;
-const PAGE_BYTES = 4096;
 
 async function queueMetrics(queue: unknown): Promise<{ backlog: number; oldestMs: number }> {
   const metrics = await (queue as { metrics?: () => Promise<{ backlogCount: number; oldestMessageTimestamp?: Date | number }> }).metrics?.();
@@ -27,7 +26,7 @@ async function queueMetrics(queue: unknown): Promise<{ backlog: number; oldestMs
 }
 
 export async function databaseSizes(env: Env): Promise<number[]> {
-  return Promise.all(databases(env).map(async (db) => (((await db.prepare("PRAGMA page_count").first<number>("page_count")) ?? 0) * PAGE_BYTES) / (1024 * 1024)));
+  return Promise.all(databases(env).map(async (db) => (await db.prepare("SELECT 1").run()).meta.size_after / (1024 * 1024)));
 }
 
 export async function measure(env: Env): Promise<Measures> {

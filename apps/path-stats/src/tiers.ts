@@ -4,6 +4,11 @@
 //   Cache, older         cache, stale: true, renewed behind the answer
 //   nothing, but KV      kv, put into Cache
 //   nothing at all       d1, put into KV and Cache
+//
+// T1  One object makes all snapshots, one at a time, and its storage has the pointer: whoever wants one while it is being made
+//     waits for that one, and how old the newest is cannot be asked of a copy in KV that is behind.
+// T2  KV has the newest and the one before it; what is older goes when a newer one is there, and the last of them after 72 hours.
+import { DurableObject } from "cloudflare:workers";
 import { statsByPath } from "./database";
 import type { Env } from "./env";
 import { HOUR, hourOf } from "./event";
@@ -43,17 +48,33 @@ async function compute(env: Env): Promise<PathsDocument> {
 
 const pointerOf = (env: Env): Promise<Pointer | null> => env.KV.get<Pointer>(POINTER, "json");
 
-/**
- * Computes the document anew and puts it into KV and Cache; null if the newest is younger than `leastAgeMs`. The pointer moves
- * last: who follows it finds a whole snapshot.
- */
+/** T1 */
+export class SnapshotDO extends DurableObject<Env> {
+  private making: Promise<PathsDocument> | null = null;
+
+  /** The new document; null if the newest is younger than `leastAgeMs`. */
+  async refresh(leastAgeMs: number): Promise<PathsDocument | null> {
+    const pointer = this.ctx.storage.kv.get<Pointer>("pointer");
+    if (!this.making && pointer && Date.now() - pointer.version < leastAgeMs) return null;
+    return (this.making ??= this.make(pointer).finally(() => (this.making = null)));
+  }
+
+  /** The pointer moves last: who follows it finds a whole snapshot. T2 */
+  private async make(before: Pointer | undefined): Promise<PathsDocument> {
+    const document = await compute(this.env);
+    const pointer: Pointer = { version: document.version, prev: before?.version ?? null };
+    await this.env.KV.put(snapshotKey(document.version), JSON.stringify(document), { expirationTtl: SNAPSHOT_TTL });
+    await this.env.KV.put(POINTER, JSON.stringify(pointer));
+    this.ctx.storage.kv.put("pointer", pointer);
+    if (before?.prev) await this.env.KV.delete(snapshotKey(before.prev));
+    return document;
+  }
+}
+
+/** Has the document computed anew and put into KV and Cache; null if the newest is younger than `leastAgeMs`. */
 export async function refreshSnapshot(env: Env, leastAgeMs = 0): Promise<PathsDocument | null> {
-  const pointer = await pointerOf(env);
-  if (pointer && Date.now() - pointer.version < leastAgeMs) return null;
-  const document = await compute(env);
-  await env.KV.put(snapshotKey(document.version), JSON.stringify(document), { expirationTtl: SNAPSHOT_TTL });
-  await env.KV.put(POINTER, JSON.stringify({ version: document.version, prev: pointer?.version ?? null }));
-  await keepInCache(document);
+  const document = await env.SNAPSHOT_DO.getByName("paths").refresh(leastAgeMs);
+  if (document) await keepInCache(document);
   return document;
 }
 

@@ -7,7 +7,7 @@
 // C3  The database is written before the map: what a snapshot shows is in D1. Two results for the same minute
 //     are one row, so handing in twice does no harm.
 // C4  KV is written every SNAPSHOT_SECONDS at most, by alarm, and not if nothing changed.
-// C5  Everything is in storage, under the names of its fields, and comes back after a restart.
+// C5  Everything is in storage, under the names of its fields, from the first start on, and comes back after a restart.
 import { DurableObject } from "cloudflare:workers";
 import { insertSamples, type Failure } from "./database";
 import { type Env, snapshotKey } from "./env";
@@ -67,7 +67,9 @@ export class RivenCoordinatorDO extends DurableObject<Env> {
       CREATE TABLE IF NOT EXISTS handed (slug TEXT PRIMARY KEY, period INTEGER NOT NULL);
     `);
     ctx.blockConcurrencyWhile(async () => {
-      for (const [name, value] of await ctx.storage.get([...FIELDS])) Object.assign(this, { [name]: value });
+      const stored = await ctx.storage.get([...FIELDS]);
+      for (const [name, value] of stored) Object.assign(this, { [name]: value });
+      this.keep(...FIELDS.filter((name) => !stored.has(name)));
     });
   }
 
@@ -181,6 +183,6 @@ export class RivenCoordinatorDO extends DurableObject<Env> {
 
   /** C5. Not awaited: what a turn puts is one write, and answers wait for it. */
   private keep(...names: (typeof FIELDS)[number][]): void {
-    this.ctx.storage.put(Object.fromEntries(names.map((name) => [name, this[name]])));
+    if (names.length > 0) this.ctx.storage.put(Object.fromEntries(names.map((name) => [name, this[name]])));
   }
 }

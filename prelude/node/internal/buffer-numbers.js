@@ -4,12 +4,12 @@ import { invalidArgType, nodeError, outOfRange } from "./errors.js";
 const outside = () => nodeError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", "Attempt to access memory outside buffer bounds");
 
 /** The offset, if `size` bytes are there. */
-function place(buffer, offset, size, word = "&&") {
+function place(buffer, offset, size) {
   if (typeof offset !== "number") throw invalidArgType("offset", "of type number", offset);
   if (offset >= 0 && offset + size <= buffer.length && Number.isInteger(offset)) return offset;
   if (!Number.isInteger(offset)) throw outOfRange("offset", "an integer", offset);
   if (buffer.length - size < 0) throw outside();
-  throw outOfRange("offset", `>= 0 ${word} <= ${word === "and" ? buffer.length - size : buffer.length}`, offset);
+  throw outOfRange("offset", size === 1 ? `>= 0 && <= ${buffer.length}` : `>= 0 and <= ${buffer.length - size}`, offset); // the platform's words
 }
 const view = (buffer) => new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 
@@ -51,7 +51,6 @@ for (const [kind, size, getter] of [
     });
     define(`write${kind}${end}`, function (value, offset = 0) {
       if (big) {
-        if (typeof value !== "bigint") throw new TypeError("Cannot mix BigInt and other types, use explicit conversions");
         if (value > max || value < min) throw outOfRange("value", bigText, value);
       } else if (!real) {
         value = +value;
@@ -59,7 +58,8 @@ for (const [kind, size, getter] of [
       } else {
         value = +value;
       }
-      const at = place(this, offset, size, real || big ? "and" : "&&");
+      const at = place(this, offset, size);
+      if (big && typeof value !== "bigint") throw new TypeError("Cannot mix BigInt and other types, use explicit conversions");
       view(this)[`set${getter}`](at, value, little);
       return at + size;
     });
@@ -73,7 +73,7 @@ for (const signed of [false, true]) {
     define(`read${kind}${end}`, function (offset, size) {
       if (offset === undefined) throw invalidArgType("offset", "of type number", offset);
       checkSize(size);
-      const at = place(this, offset, size, "and");
+      const at = place(this, offset, size);
       let value = 0;
       for (let i = 0; i < size; i++) value = value * 256 + this[end === "BE" ? at + i : at + size - 1 - i];
       return signed && value >= 2 ** (size * 8 - 1) ? value - 2 ** (size * 8) : value;
@@ -82,7 +82,7 @@ for (const signed of [false, true]) {
       value = +value;
       checkSize(size);
       checkValue(value, signed ? -(2 ** (size * 8 - 1)) : 0, signed ? 2 ** (size * 8 - 1) - 1 : 2 ** (size * 8) - 1, size);
-      const at = place(this, offset, size, "and");
+      const at = place(this, offset, size);
       let rest = value < 0 ? value + 2 ** (size * 8) : value;
       for (let i = 0; i < size; i++) {
         this[end === "LE" ? at + i : at + size - 1 - i] = rest % 256;

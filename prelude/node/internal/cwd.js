@@ -4,7 +4,7 @@
 //     the REQUESTS_MAX requests that changed theirs last are kept.
 import { request } from "./request.js";
 
-const HOME = "/bundle";
+export const HOME = "/bundle";
 const REQUESTS_MAX = 256;
 const directories = new Map(); // request -> its directory, the one changed last at the end
 

@@ -25,7 +25,7 @@ function shorten(value) {
 /** How a value is named in "but got ...". */
 export function specificType(value) {
   if (value === null || value === undefined) return `${value}`;
-  if (typeof value === "function") return `function ${value.name}`;
+  if (typeof value === "function" && value.name !== "") return `function ${value.name}`;
   if (typeof value === "object") {
     return value.constructor?.name ? `an instance of ${value.constructor.name}` : inspect(value, { depth: -1 });
   }
@@ -73,7 +73,11 @@ export function invalidArgValue(name, value, reason = "is invalid", Base = TypeE
   return nodeError(Base, "ERR_INVALID_ARG_VALUE", `The ${name.includes(".") ? "property" : "argument"} '${name}' ${reason}. Received ${text}`);
 }
 
-const grouped = (text) => text.replace(/\B(?=(\d{3})+(?!\d))/g, "_");
+/** Digits in groups of three from the right, behind a sign. */
+function grouped(text) {
+  const digits = text.startsWith("-") ? text.slice(1) : text, first = digits.length % 3 || 3;
+  return (digits === text ? "" : "-") + digits.slice(0, first) + digits.slice(first).replace(/\d{3}/g, "_$&");
+}
 
 export function outOfRange(name, range, value, replace = false) {
   let received;

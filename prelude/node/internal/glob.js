@@ -1,7 +1,9 @@
 // fs.glob(): patterns by the package that Node.js uses, over a tree that the caller lists.
 import { Minimatch } from "minimatch";
 
+const PATTERN_MAX = 4096; // the package takes time with the square of it
 const clean = (pattern) => {
+  if (pattern.length > PATTERN_MAX) throw new TypeError(`The pattern is longer than ${PATTERN_MAX} characters`);
   const text = pattern.replace(/^(?:\.\/+)+/, "").replace(/\/{2,}/g, "/");
   return text.length > 1 ? text.replace(/\/$/, "") : text;
 };

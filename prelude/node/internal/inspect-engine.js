@@ -15,8 +15,14 @@ export function proxyDetails(value, all = true) {
   return all ? details : details[0];
 }
 
+/** [state, result] of a promise; the package has symbols for two states. */
+export function promiseDetails(promise, pending, rejected) {
+  const [state, result] = __native.promiseState(promise) ?? [0, undefined];
+  return [[pending, undefined, rejected][state], result];
+}
+
 // Lines of the engine's own stacks: "function@file:line:column".
-const OWN = /^(?:[^\n]*@)?(?:[^\n]*:\d+:\d+|\[native code\])?$/;
+const OWN = /(?:^|@)(?:\[native code\])?$|:\d+:\d+$/;
 
 /** An error's stack with its name and message in front and lines "at ...", as libraries expect it. */
 export function stackOf(error) {

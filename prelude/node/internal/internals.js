@@ -2,6 +2,6 @@
 /* global __native, __options */
 export const native = __native;
 export const {
-  compatibilityFlags, stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers, noteChannel, isStarting, needsEvent, subtleCrypto,
+  compatibilityFlags, stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers, noteChannel, isStarting, needsEvent, subtleCrypto, bundled,
 } = __options;
 export { inspect, format, formatWithOptions } from "./inspect.js";

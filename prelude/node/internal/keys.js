@@ -1,7 +1,7 @@
 // Keys and signatures of node:crypto. A key is kept as DER: PKCS #8 or SubjectPublicKeyInfo.
-import { Writable } from "readable-stream";
+import { Writable } from "readable-stream/lib/stream.js";
 import { Buffer } from "../buffer.js";
-import { invalidArgType, invalidArgValue, nodeError, validateFunction, validateInteger, validateObject, validateOneOf, validateString, validateUint32 } from "./errors.js";
+import { invalidArgType, invalidArgValue, nodeError, validateFunction, validateInt32, validateInteger, validateObject, validateOneOf, validateString, validateUint32 } from "./errors.js";
 import { native, subtleCrypto } from "./internals.js";
 import { derFromJwk, hasForm, jwkFromDer, publicExponent } from "./jwk.js";
 
@@ -157,8 +157,14 @@ function read(key, isPrivate) {
   if (typeof pair === "string") throw nodeError(Error, "ERR_OSSL_UNSUPPORTED", `Failed to parse ${isPrivate ? "private" : "public"} key`);
   return makeKey("public", checked(native.nodeKeyPublic(pair[1])));
 }
-export const createPrivateKey = (key) => read(key, true);
-export const createPublicKey = (key) => read(key, false);
+export function createPrivateKey(key) {
+  if (key?.key instanceof KeyObject) throw invalidArgType("key.key", KEY_INPUTS, key.key);
+  return read(key, true);
+}
+export function createPublicKey(key) {
+  if (key?.key instanceof KeyObject && key.key.type !== "private") throw invalidArgType("key.key", KEY_INPUTS, key.key);
+  return read(key, false);
+}
 export const createSecretKey = (key, encoding) => new SecretKeyObject("secret", Buffer.from(bytesOf(key, "key", encoding)));
 
 // ---- ECDSA signatures: DER, or the two numbers side by side ("ieee-p1363") ----
@@ -194,6 +200,9 @@ function runSign(algorithm, data, keyArgument, signature) {
   const options = keyArgument !== null && typeof keyArgument === "object" && !(keyArgument instanceof KeyObject) && !ArrayBuffer.isView(keyArgument) ? keyArgument : {};
   const isEdwards = key.asymmetricKeyType === "ed25519" || key.asymmetricKeyType === "ed448";
   const size = COORDINATE_SIZE[key.asymmetricKeyDetails?.namedCurve];
+  if (![undefined, "der", "ieee-p1363"].includes(options.dsaEncoding)) throw invalidArgValue("options.dsaEncoding", options.dsaEncoding);
+  for (const name of ["padding", "saltLength"]) if (options[name] !== undefined) validateInt32(options[name], `options.${name}`);
+  if (isEdwards && options.padding !== undefined) throw nodeError(Error, "ERR_OSSL_EVP_COMMAND_NOT_SUPPORTED", "A signature of this kind has no padding");
   const isRaw = options.dsaEncoding === "ieee-p1363" && size !== undefined;
   let given = signature;
   if (isRaw && signature !== undefined) {

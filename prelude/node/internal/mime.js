@@ -1,9 +1,9 @@
 // MIMEType and MIMEParams of node:util. https://mimesniff.spec.whatwg.org/#parsing-a-mime-type
+import { isHttpBlank, trimBy, trimEndBy } from "../../internal/trim.js";
 import { nodeError } from "./errors.js";
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~\w]+$/;
 const VALUE = /^[\t\u0020-\u007e\u0080-\u00ff]*$/;
-const BLANK = /^[\r\n\t ]+|[\r\n\t ]+$/g;
 
 function syntaxError(what, text, index = -1) {
   return nodeError(TypeError, "ERR_INVALID_MIME_SYNTAX", `The MIME syntax for a ${what} in ${JSON.stringify(text)} is invalid${index >= 0 ? ` at ${index}` : ""}`);
@@ -41,7 +41,7 @@ function parseParams(params, text) {
     } else {
       end = at;
       while (end < text.length && text[end] !== ";") end++;
-      value = text.slice(at, end).replace(/[\r\n\t ]+$/, "");
+      value = trimEndBy(text.slice(at, end), isHttpBlank);
       at = end;
       if (value === "") continue;
     }
@@ -95,12 +95,12 @@ export class MIMEType {
   #subtype;
   #params = new MIMEParams();
   constructor(string) {
-    const text = `${string}`.replace(BLANK, "");
+    const text = trimBy(`${string}`, isHttpBlank);
     const slash = text.indexOf("/");
     const type = slash < 0 ? text : text.slice(0, slash);
     if (type === "" || !TOKEN.test(type) || slash < 0) throw syntaxError("type", `${string}`, slash < 0 ? -1 : Math.max(0, [...type].findIndex((c) => !TOKEN.test(c))));
     const semicolon = text.indexOf(";", slash);
-    const subtype = text.slice(slash + 1, semicolon < 0 ? undefined : semicolon).replace(/[\r\n\t ]+$/, "");
+    const subtype = trimEndBy(text.slice(slash + 1, semicolon < 0 ? undefined : semicolon), isHttpBlank);
     if (subtype === "" || !TOKEN.test(subtype)) throw syntaxError("subtype", `${string}`, slash + 1 + Math.max(0, [...subtype].findIndex((c) => !TOKEN.test(c))));
     this.#type = lower(type);
     this.#subtype = lower(subtype);

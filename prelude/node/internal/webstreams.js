@@ -1,5 +1,5 @@
 // Streams of Node.js as Web streams and back: toWeb() and fromWeb() of Readable, Writable and Duplex.
-import stream from "readable-stream";
+import stream from "readable-stream/lib/stream.js";
 import { Buffer } from "../buffer.js";
 import { abortError, invalidArgType, invalidArgValue, nodeError, readOptions, validateBoolean, validateObject } from "./errors.js";
 

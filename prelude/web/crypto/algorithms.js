@@ -14,9 +14,9 @@ export function register(name, params, implementation) {
 
 /** { name, ...members, implementation } */
 export function normalize(algorithm, operation) {
+  if (algorithm === undefined || algorithm === null) throw new TypeError(`${algorithm} is no algorithm for ${operation}.`);
   if (!isObject(algorithm)) algorithm = { name: `${algorithm}` };
   const { name } = algorithm; // read once: it may be a getter
-  if (name === undefined) throw new TypeError("Missing required member 'name' of the algorithm.");
   const entry = registry.get(`${name}`.toLowerCase());
   const read = entry?.params[operation];
   if (read === undefined) {
@@ -57,6 +57,8 @@ export function requiredInteger(algorithm, name, max) {
   if (value === undefined) throw missing(name);
   return integer(value, name, max);
 }
+
+export const isBufferSource = (value) => value instanceof ArrayBuffer || ArrayBuffer.isView(value);
 
 /** A copy of the bytes of a BufferSource. */
 export function bytesOf(value, what = "parameter") {

@@ -8,7 +8,7 @@ import { illegalConstructor, illegalInvocation } from "../../internal/webidl.js"
 import { DOMException } from "../dom-exception.js";
 
 /** In the order in which `usages` lists them. */
-export const USAGES = ["encrypt", "decrypt", "sign", "verify", "deriveKey", "deriveBits", "wrapKey", "unwrapKey"];
+const USAGES = ["encrypt", "decrypt", "sign", "verify", "deriveKey", "deriveBits", "wrapKey", "unwrapKey"];
 
 const SECRET = Symbol("may construct");
 let dataOf, isCryptoKey;

@@ -5,14 +5,14 @@
 import { CryptoOp } from "../../../src/bindings/border.ts";
 import { needsEvent } from "../../internal/startup.js";
 import { finishInterface } from "../../internal/interface.js";
-import { illegalConstructor, illegalInvocation, isObject } from "../../internal/webidl.js";
+import { illegalConstructor, illegalInvocation, isObject, parameterError } from "../../internal/webidl.js";
 import { native } from "../../internal/native.js";
 import { DOMException } from "../dom-exception.js";
-import { bytesOf, implementationOf, normalize, supports, viewOf } from "./algorithms.js";
+import { bytesOf, implementationOf, isBufferSource, normalize, supports, viewOf } from "./algorithms.js";
 import "./symmetric.js";
 import "./derivation.js";
 import "./asymmetric.js";
-import { isCryptoKey, USAGES } from "./crypto-key.js";
+import { isCryptoKey } from "./crypto-key.js";
 import { toJsonWebKey } from "./jwk.js";
 import { call, HASH, isLong } from "./native-ids.js";
 
@@ -27,15 +27,13 @@ function need(count, required, method) {
 
 function toFormat(value) {
   const format = `${value}`;
-  if (!FORMATS.includes(format)) throw new TypeError(`"${format}" is not a key format.`);
+  if (!FORMATS.includes(format)) throw new DOMException(`"${format}" is not a key format.`, "NotSupportedError");
   return format;
 }
 
 function toUsages(value) {
   if (!isObject(value)) throw new TypeError("The key usages are not a sequence.");
-  const usages = Array.from(value, String);
-  for (const usage of usages) if (!USAGES.includes(usage)) throw new TypeError(`"${usage}" is not a key usage.`);
-  return usages;
+  return Array.from(value, String); // each kind of key says which it has
 }
 
 function toKey(value) {
@@ -113,6 +111,7 @@ export class SubtleCrypto {
   async digest(algorithm, data) {
     SubtleCrypto.#check(this);
     need(arguments.length, 2, "digest");
+    if (!isBufferSource(data)) throw parameterError("digest", "SubtleCrypto", 2, "BufferSource"); // its algorithm is looked at later
     const hash = (typeof algorithm === "string" ? HASH[algorithm] : undefined) ?? HASH[normalize(algorithm, "digest").name];
     const bytes = viewOf(data, "data");
     if (!isLong(bytes)) return native.crypto(CryptoOp.DIGEST, false, hash, 0, 0, 0, bytes).buffer;
@@ -156,8 +155,9 @@ export class SubtleCrypto {
     need(arguments.length, 5, "importKey");
     const form = toFormat(format);
     const usages = toUsages(keyUsages);
-    const isBytes = keyData instanceof ArrayBuffer || ArrayBuffer.isView(keyData);
-    if (form === "jwk" && (isBytes || !isObject(keyData))) throw new TypeError("The key data is not a JsonWebKey.");
+    if (!isObject(keyData)) throw parameterError("importKey", "SubtleCrypto", 2, "BufferSource or JsonWebKey");
+    const isBytes = isBufferSource(keyData);
+    if (form === "jwk" && isBytes) throw new TypeError("The key data is not a JsonWebKey.");
     const normal = normalize(algorithm, "importKey");
     const material = form === "jwk" ? toJsonWebKey(keyData) : bytesOf(keyData, "keyData");
     return importMaterial(form, material, normal, !!extractable, usages);

@@ -1,4 +1,6 @@
 // Names and labels of encodings: https://encoding.spec.whatwg.org/#names-and-labels
+import { isHttpBlank, trimBy } from "../../internal/trim.js";
+
 // One string per encoding: its labels; the first word is its name.
 const TABLE = [
   "utf-8 unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8",
@@ -55,5 +57,5 @@ export function encodingOf(label) {
       for (const each of labels) names.set(each, labels[0]);
     }
   }
-  return names.get(label.replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "").toLowerCase());
+  return names.get(trimBy(label, (code) => isHttpBlank(code) || code === 12).toLowerCase());
 }

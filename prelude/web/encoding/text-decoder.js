@@ -4,6 +4,7 @@
 // #pending. For every other encoding C keeps its decoder's state between chunks in #state.
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
+import { constructorParameterError, isDictionary, parameterError } from "../../internal/webidl.js";
 import { encodingOf } from "./labels.js";
 
 const NOTHING = new Uint8Array(0);
@@ -57,13 +58,14 @@ export class TextDecoder {
   #state = null;
 
   constructor(label = "utf-8", options = undefined) {
+    if (!isDictionary(options)) throw constructorParameterError("TextDecoder", 2, "ConstructorOptions");
     const encoding = encodingOf(`${label}`);
     if (encoding === undefined || encoding === "replacement") {
       throw new RangeError(`"${label}" is not a valid encoding.`);
     }
     this.#encoding = encoding;
-    this.#fatal = options !== undefined && options !== null && !!options.fatal;
-    this.#ignoreBOM = options !== undefined && options !== null && !!options.ignoreBOM;
+    this.#fatal = !!options?.fatal;
+    this.#ignoreBOM = !!options?.ignoreBOM;
   }
 
   get encoding() {
@@ -77,7 +79,8 @@ export class TextDecoder {
   }
 
   decode(input = undefined, options = undefined) {
-    const stream = options !== undefined && options !== null && !!options.stream;
+    if (!isDictionary(options)) throw parameterError("decode", "TextDecoder", 2, "DecodeOptions");
+    const stream = !!options?.stream;
     let bytes;
     if (input === undefined) bytes = NOTHING;
     else if (isView(input)) bytes = input instanceof Uint8Array ? input : new Uint8Array(input.buffer, input.byteOffset, input.byteLength);

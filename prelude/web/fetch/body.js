@@ -177,7 +177,12 @@ function consume(state, convert, mode) {
     const stream = bodyStream(state);
     if (isDisturbed(stream)) return Promise.reject(bodyUsedError());
     if (isLocked(stream)) return Promise.reject(lockedError());
-    return then.call(readAllBytes(stream), convert);
+    // Who has read a body to its end keeps it: its stream stays locked.
+    const keep = () => isLocked(stream) || stream.getReader();
+    return then.call(readAllBytes(stream), (bytes) => (keep(), convert(bytes)), (error) => {
+      keep();
+      throw error;
+    });
   } catch (error) {
     return Promise.reject(error);
   }
@@ -220,6 +225,7 @@ export function installBody(prototype, stateOf, contentType) {
       try {
         const state = stateOf(this);
         const type = contentType(state);
+        if (type === null) multipart().parseFormData(null, null); // throws, and the body is not touched
         return consume(state, (data) => multipart().parseFormData(toBytes(data), type), SHARED);
       } catch (error) {
         return Promise.reject(error);
@@ -251,10 +257,27 @@ export function installBody(prototype, stateOf, contentType) {
   }
 }
 
+/** The values of a list that commas divide, outside of quotes. */
+function splitList(list) {
+  const values = [];
+  let start = 0, quoted = false;
+  for (let i = 0; i < list.length; i++) {
+    const c = list[i];
+    if (c === '"') quoted = !quoted;
+    else if (quoted && c === "\\") i++;
+    else if (c === "," && !quoted) {
+      values.push(list.slice(start, i));
+      start = i + 1;
+    }
+  }
+  values.push(list.slice(start));
+  return values;
+}
+
 /** The last value that is a type: https://fetch.spec.whatwg.org/#concept-header-extract-mime-type */
 function lastType(list) {
   if (!list.includes(",")) return list;
-  const types = (list.match(/(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g) ?? []).filter((type) => /^\s*[^\s/;]+\/[^\s/;]+\s*(?:;|$)/.test(type) && !/^\s*\*\/\*/.test(type));
+  const types = splitList(list).filter((type) => /^\s*[^\s/;]+\/[^\s/;]+\s*(?:;|$)/.test(type) && !/^\s*\*\/\*/.test(type));
   return types.at(-1) ?? "";
 }
 

@@ -6,6 +6,7 @@
 // look-ups go to the native request, and everything else fetches all of it once.
 import { isFlagOff, native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
+import { isHttpBlank, trimBy } from "../../internal/trim.js";
 import { constructorParameterError, illegalInvocation, isObject, parameterError } from "../../internal/webidl.js";
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -31,7 +32,7 @@ export function headerName(name) {
 export function headerValue(value) {
   const text = typeof value === "string" ? value : `${value}`;
   if (!VALUE_NEEDS_WORK.test(text)) return text;
-  const trimmed = text.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+  const trimmed = trimBy(text, isHttpBlank);
   if (/[\0\r\n]/.test(trimmed)) throw new TypeError("Invalid header value.");
   return trimmed;
 }

@@ -46,7 +46,7 @@ export function encodeMultipart(form) {
       add(native.utf8Encode("\r\n"));
     }
   }
-  add(native.utf8Encode(`--${boundary}--\r\n`));
+  add(native.utf8Encode(`--${boundary}--`));
   return { bytes: concat(pieces, size), boundary };
 }
 

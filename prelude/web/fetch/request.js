@@ -1,8 +1,11 @@
 // Request: https://fetch.spec.whatwg.org/#request-class
 //
 // A request that came in over HTTP is a handle. Method, URL, headers and body are fetched from
-// the native request when they are first touched, and the AbortSignal is made when it is.
-import { compatibilityFlags, isFlagOff, native } from "../../internal/native.js";
+// the native request when they are first touched, and the AbortSignal and `cf` are made when they are.
+//
+// What is made when it is asked for is never read as a field: a copy of a request that was not
+// asked would not have it. `arrived` is where a copy finds it.
+import { compatibilityFlags, isFlagOff, native, options } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { constructorParameterError, fieldError, illegalInvocation, isObject, toUSVString } from "../../internal/webidl.js";
 import { AbortController, followSignal, isAbortSignal, whenAborted } from "../abort.js";
@@ -40,7 +43,9 @@ class RequestState {
     this.method = null;
     this.url = null;
     this.headers = null;
-    this.signal = null;
+    this.arrived = null; // of a copy: the state of the request that came in
+    this.signal = handle >= 0 ? undefined : null; // null: none; undefined: that of what came in
+    this.isFrozen = handle >= 0; // what comes in says what it says
     this.redirect = handle >= 0 ? "manual" : "follow"; // of what comes in they are the client's business
     this.extra = null; // RequestExtra
   }
@@ -128,18 +133,21 @@ function headersOf(state) {
 function extra(state) {
   return (state.extra ??= new RequestExtra());
 }
-function contentType(state) {
-  if (state.headers === null && state.handle >= 0) return native.requestHeader(state.handle, "content-type");
+function headerOf(state, name) {
+  if (state.headers === null && state.handle >= 0) return native.requestHeader(state.handle, name);
   const { names, values } = headersLists(headersOf(state));
-  return listGet(names, values, "content-type");
+  return listGet(names, values, name);
 }
+const contentType = (state) => headerOf(state, "content-type");
 
 /** Signals of incoming requests: they are there to be listened to, and end nothing by themselves. */
 const incoming = new WeakSet();
 const ignoresSignal = (signal) => !PASSES_SIGNAL && signal !== null && incoming.has(signal);
 
 function signalOf(state) {
-  if (state.signal === null) {
+  if (state.signal === undefined && state.arrived !== null) {
+    state.signal = signalOf(state.arrived);
+  } else if (state.signal === undefined || state.signal === null) {
     const controller = new AbortController();
     state.signal = controller.signal;
     if (state.handle >= 0) {
@@ -150,17 +158,62 @@ function signalOf(state) {
   return state.signal;
 }
 
+/** The signal that ends what is made of the request, or null. */
+function ownSignal(state) {
+  if (state.signal === undefined) return PASSES_SIGNAL ? signalOf(state) : null;
+  return ignoresSignal(state.signal) ? null : state.signal;
+}
+
+const cloneCf = (cf) => JSON.parse(JSON.stringify(cf));
+
+function freeze(value) {
+  if (isObject(value)) {
+    Object.values(value).forEach(freeze);
+    Object.freeze(value);
+  }
+  return value;
+}
+
+/** What wrangler shows a worker in development, where there is no edge either. */
+const IN_DEVELOPMENT = options.development !== true ? {} : {
+  asOrganization: "",
+  asn: 395747,
+  city: "Austin",
+  region: "Texas",
+  regionCode: "TX",
+  metroCode: "635",
+  postalCode: "78701",
+  country: "US",
+  continent: "NA",
+  timezone: "America/Chicago",
+  latitude: "30.27130",
+  longitude: "-97.74260",
+  clientTcpRtt: 0,
+  edgeRequestKeepAliveStatus: 0,
+};
+
 /** `cf` of what comes in: what is known of the connection, and placeholders (docs/compatibility.md). */
 function connectionOf(state) {
   return {
     colo: "LOCAL",
     country: "XX",
     httpProtocol: "HTTP/1.1",
-    clientAcceptEncoding: native.requestHeader(state.handle, "accept-encoding") ?? "",
+    clientAcceptEncoding: headerOf(state, "accept-encoding") ?? "",
     requestPriority: "",
     tlsVersion: "",
     tlsCipher: "",
+    ...IN_DEVELOPMENT,
   };
+}
+
+/** `cf`, which is nobody else's object. */
+function cfOf(state) {
+  const given = state.extra?.cf;
+  if (given !== undefined) return given;
+  const arrived = state.handle >= 0 ? state : state.arrived;
+  if (arrived === null) return undefined;
+  const cf = connectionOf(arrived);
+  return (extra(state).cf = state.isFrozen ? freeze(cf) : cf);
 }
 
 function normalizeMethod(value) {
@@ -196,13 +249,13 @@ function applyInit(state, init) {
     }
     extra(state).fetcher = fetcher;
   }
-  if (cf !== undefined && cf !== null) {
+  if (cf !== undefined) {
     if (!isObject(cf)) throw fieldError("cf", "RequestInitializerDict", "Object");
     if (cf.cacheControl !== undefined) {
       if (cf.cacheTtl !== undefined) throw new TypeError("The 'cacheControl' and 'cacheTtl' options on cf are mutually exclusive.");
       if (HAS_CACHE && cache !== undefined) throw new TypeError("The 'cacheControl' option on cf cannot be used together with the 'cache' option on the Request.");
     }
-    extra(state).cf = cf;
+    extra(state).cf = cloneCf(cf);
   }
   if (cache !== undefined) {
     if (!HAS_CACHE) throw new Error("The 'cache' field on 'RequestInitializerDict' is not implemented.");
@@ -228,10 +281,14 @@ function copyState(from) {
   state.url = urlOf(from);
   const { names, values } = headersLists(headersOf(from));
   state.headers = headersFromLists(names.slice(), values.slice());
+  state.arrived = from.handle >= 0 ? from : from.arrived;
   state.signal = from.signal;
   state.source = null;
   state.redirect = from.redirect;
-  if (from.extra !== null) state.extra = Object.assign(new RequestExtra(), from.extra);
+  if (from.extra !== null) {
+    state.extra = Object.assign(new RequestExtra(), from.extra);
+    if (state.extra.cf !== undefined) state.extra.cf = cloneCf(state.extra.cf);
+  }
   return state;
 }
 
@@ -280,6 +337,9 @@ export class Request {
     } else if (from !== null && body === undefined) {
       withBody(from);
       if (from.source === null) return;
+      if (options?.method !== undefined && (state.method === "GET" || state.method === "HEAD")) {
+        throw new TypeError("Request with a GET or HEAD method cannot have a body.");
+      }
       if (bodyIsUsed(from) || (from.stream !== null && isLocked(from.stream))) {
         throw new TypeError("Cannot reconstruct a Request with a used body.");
       }
@@ -305,7 +365,7 @@ export class Request {
     const copy = copyState(state);
     cloneBody(withBody(state), copy);
     // Its signal follows the original's.
-    if (state.signal !== null || state.handle >= 0) {
+    if (state.signal !== null) {
       copy.signal = followSignal(signalOf(state));
       if (incoming.has(state.signal)) incoming.add(copy.signal);
     }
@@ -331,9 +391,7 @@ export class Request {
     return signalOf(stateOf(this));
   }
   get cf() {
-    const state = stateOf(this);
-    const given = state.extra?.cf;
-    return given === undefined && state.handle >= 0 ? (extra(state).cf = connectionOf(state)) : given;
+    return cfOf(stateOf(this));
   }
   get integrity() {
     stateOf(this);
@@ -367,8 +425,7 @@ setCopyOf((value) => {
 
 /** The signal that ends a request made by a script, or null. */
 export function requestSignal(request) {
-  const { signal } = stateOf(request);
-  return ignoresSignal(signal) ? null : signal;
+  return ownSignal(stateOf(request));
 }
 
 /** A request that has come from elsewhere in this server: `gone` aborts when whoever sent it has given it up. */
@@ -377,6 +434,8 @@ export function requestFromPeer(url, init, gone) {
   const controller = new AbortController();
   const state = stateOf(request);
   state.signal = controller.signal;
+  state.isFrozen = true;
+  freeze(state.extra?.cf);
   incoming.add(controller.signal);
   const abort = () => controller.abort(new DOMException("The client has disconnected", "AbortError"));
   if (gone?.aborted) abort();
@@ -384,35 +443,19 @@ export function requestFromPeer(url, init, gone) {
   return { request, abort };
 }
 
-/** Sets what `request.cf` shows. */
-export function requestSetCf(request, cf) {
-  extra(stateOf(request)).cf = cf;
-}
-
-/**
- * Reads everything but the body out of the native request, which is about to go while the script
- * may still hold the Request (ctx.waitUntil).
- */
-export function requestDetach(request) {
-  const state = stateOf(request);
-  if (state.handle < 0) return;
-  methodOf(state);
-  urlOf(state);
-  headersLists(headersOf(state));
-  withBody(state);
-}
-
 /**
  * A copy for a handler elsewhere in this script, which does not follow redirects; or null if the
- * request has more than a copy shows: a body, a signal, `cf`.
+ * request has more than a copy shows: a body, a signal.
  */
 export function requestCopy(request) {
   const state = withBody(stateOf(request));
-  if (state.source !== null || state.stream !== null || state.used || (state.signal !== null && !ignoresSignal(state.signal))) return null;
-  if (state.extra !== null && state.extra.cf !== undefined) return null;
+  if (state.source !== null || state.stream !== null || state.used || ownSignal(state) !== null) return null;
   const copy = copyState(state);
+  const cf = copy.extra?.cf;
   copy.signal = null;
   copy.extra = null;
+  copy.isFrozen = true;
+  if (cf !== undefined) extra(copy).cf = freeze(cf);
   copy.redirect = "manual";
   return new Request(INTERNAL, copy);
 }
@@ -425,7 +468,7 @@ export function requestParts(request) {
     method: methodOf(state),
     url: urlOf(state),
     headers: headersOf(state),
-    signal: ignoresSignal(state.signal) ? null : state.signal,
+    signal: ownSignal(state),
     redirect: state.redirect,
     cf: state.extra?.cf,
     cache: state.extra?.cache,

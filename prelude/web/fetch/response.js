@@ -34,7 +34,7 @@ class ResponseState {
     this.stream = null;
     this.used = false;
     this.status = status;
-    this.statusText = null; // not given: that of the status
+    this.statusText = ""; // null: it came from elsewhere without one, and has that of its status
     this.code = code;
     this.names = null;
     this.values = null;
@@ -81,17 +81,18 @@ function applyInit(state, init) {
   let from = init;
   if (hasState(init)) {
     const other = stateOf(init);
-    from = { status: other.status, statusText: other.statusText ?? undefined, headers: undefined, ...other.extra };
+    from = { status: other.status, statusText: undefined, headers: undefined, ...other.extra };
     const { names, values } = lists(other);
     state.names = names.slice();
     state.values = values.slice();
+    state.statusText = other.statusText;
   } else if (!isObject(init)) {
     throw constructorParameterError("Response", 2, "InitializerDict or Response");
   }
   const { status, statusText, headers, cf, webSocket, encodeBody } = from;
-  if (cf !== undefined && cf !== null) {
+  if (cf !== undefined) {
     if (!isObject(cf)) throw fieldError("cf", "InitializerDict", "Object");
-    extra(state).cf = cf;
+    extra(state).cf = JSON.parse(JSON.stringify(cf));
   }
   if (encodeBody !== undefined && encodeBody !== "automatic") {
     if (`${encodeBody}` !== "manual") throw new TypeError(`encodeBody: unexpected value: ${encodeBody}`);
@@ -108,10 +109,10 @@ function applyInit(state, init) {
     extra(state).webSocket = webSocket;
   }
   if (status !== undefined) {
-    const code = Math.trunc(+status) & 0xffff;
+    const code = Math.trunc(+status);
     if (webSocket !== undefined && webSocket !== null) {
       if (code !== 101) throw new RangeError("Responses with a WebSocket must have status code 101.");
-    } else if (code < 200 || code > 599) {
+    } else if (!(code >= 200 && code <= 599)) {
       throw new RangeError("Responses may only be constructed with status codes in the range 200 to 599, inclusive.");
     }
     state.status = code;
@@ -219,7 +220,10 @@ export class Response {
       copy.values = values.slice();
     }
     copy.hasCome = state.hasCome;
-    if (state.extra !== null) copy.extra = Object.assign(new ResponseExtra(), state.extra);
+    if (state.extra !== null) {
+      copy.extra = Object.assign(new ResponseExtra(), state.extra);
+      if (copy.extra.cf !== undefined) copy.extra.cf = JSON.parse(JSON.stringify(copy.extra.cf));
+    }
     cloneBody(state, copy);
     return new Response(INTERNAL, copy);
   }
@@ -229,7 +233,7 @@ export class Response {
   }
   get statusText() {
     const state = stateOf(this);
-    return state.statusText === null ? (state.status === 0 ? "" : reasons().reasonOf(state.status)) : state.statusText;
+    return state.statusText ?? reasons().reasonOf(state.status);
   }
   get headers() {
     const state = stateOf(this);
@@ -327,12 +331,20 @@ export function responseParts(response, encodes = true) {
   };
 }
 
+/** A response that comes from elsewhere without a status text has that of its status, as over HTTP. */
+export function responseTitled(response) {
+  const state = stateOf(response);
+  if (state.statusText === "") state.statusText = null;
+  return response;
+}
+
 /** Says where an answer came from; it is nobody else's yet. */
 export function responseCameFrom(response, url, redirected) {
   const state = stateOf(response);
   state.url = url;
   state.redirected = redirected;
   state.hasCome = true;
+  responseTitled(response);
   if (state.headers !== null) headersSetImmutable(state.headers);
   return response;
 }

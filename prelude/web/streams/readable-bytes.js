@@ -69,6 +69,7 @@ export class ByteController extends SourceController {
     super(stream, pullAlgorithm, cancelAlgorithm, mark); // its queue has {buffer, byteOffset, byteLength}
     this.autoAllocateChunkSize = autoAllocateChunkSize; // or undefined
     this.isDefaultSize = false; // nobody has asked for it: the buffer is made when it is used
+    this.gathers = false; // a read without a buffer gives all that is queued, not one chunk of it (tee.js)
     this.pending = []; // of PullInto
     this.byobRequest = null; // the record behind controller.byobRequest
     stream.isBytes = true;
@@ -233,7 +234,7 @@ export class ByteController extends SourceController {
 
   fillRequestFromQueue(request) {
     const entry = this.queue.peek();
-    const limit = request.limit > 0 ? request.limit : entry.byteLength;
+    const limit = request.limit > 0 ? request.limit : this.gathers ? this.total : entry.byteLength;
     if (entry.byteLength > limit || (entry.byteLength < limit && this.queue.length > 1)) {
       this.fillLimited(request, Math.min(limit, this.total));
       return;

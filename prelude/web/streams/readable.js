@@ -70,7 +70,6 @@ class ReadableStream {
       return;
     }
     checkConstructors("ReadableStream");
-    if (underlyingSource === null) throw new TypeError("The underlying source must be an object.");
     const source = dictionary(underlyingSource, "The underlying source");
     const chunkSize = source.autoAllocateChunkSize;
     const autoAllocateChunkSize =
@@ -78,10 +77,8 @@ class ReadableStream {
     const cancel = callback(source, "cancel", "underlyingSource");
     const pull = callback(source, "pull", "underlyingSource");
     const start = callback(source, "start", "underlyingSource");
-    const { type } = source;
-    if (type !== undefined && `${type}` !== "bytes") {
-      throw new TypeError(`Invalid type of an underlying source: ${type}`);
-    }
+    const type = source.type === undefined ? "" : `${source.type}`;
+    if (type !== "" && type !== "bytes") throw new TypeError(`"${type}" is not a type of an underlying source.`);
     const { highWaterMark: mark, size } = queuingStrategy(strategy);
 
     const record = new StreamRecord();
@@ -89,7 +86,7 @@ class ReadableStream {
     record.object = this;
     if (source.expectedLength !== undefined) record.expected = enforceRange(Number(source.expectedLength), "expectedLength");
     const cancelAlgorithm = cancel === undefined ? null : (reason) => cancel.call(source, reason);
-    if (type !== undefined) {
+    if (type === "bytes") {
       const limit = highWaterMark({ highWaterMark: mark }, 0);
       if (autoAllocateChunkSize === 0) throw new TypeError("autoAllocateChunkSize must be greater than 0.");
       const face = new ReadableByteStreamController(INTERNAL);

@@ -6,10 +6,8 @@ const sizeOfBytes = { size: (chunk) => chunk?.byteLength }.size;
 const sizeOfOne = { size: () => 1 }.size;
 
 function markOf(init, name) {
-  if (!isObject(init) || init.highWaterMark === undefined) {
-    throw new TypeError(`${name} needs an object with highWaterMark.`);
-  }
-  return +init.highWaterMark;
+  if (!isObject(init)) throw new TypeError(`${name} needs an object with highWaterMark.`);
+  return +init.highWaterMark; // NaN if there is none: a stream refuses that
 }
 
 class ByteLengthQueuingStrategy {

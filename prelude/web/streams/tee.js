@@ -92,8 +92,12 @@ function defaultTee(stream) {
   return streams;
 }
 
-/** https://streams.spec.whatwg.org/#abstract-opdef-readablebytestreamtee */
+/**
+ * https://streams.spec.whatwg.org/#abstract-opdef-readablebytestreamtee
+ * As on the platform, what is queued at once is one chunk for a branch, however it was enqueued.
+ */
 function byteTee(stream) {
+  stream.controller.gathers = true;
   let reader = acquireReader(stream);
   const canceller = new Canceller(stream);
   const again = [false, false];
@@ -226,7 +230,10 @@ function byteTee(stream) {
       undefined,
     );
   }
-  for (const branch of branches) branch.start(null);
+  for (const branch of branches) {
+    branch.gathers = true;
+    branch.start(null);
+  }
   watch(reader);
   return streams;
 }

@@ -188,7 +188,6 @@ class TransformStream {
       this.#record = identityPipe(); // bytes as they are: old configurations have no transformers
       return;
     }
-    if (transformer === null) throw new TypeError("The transformer must be an object.");
     const source = dictionary(transformer, "The transformer");
     const cancel = callback(source, "cancel", "transformer");
     const flush = callback(source, "flush", "transformer");
@@ -198,8 +197,8 @@ class TransformStream {
     const { writableType } = source;
     const writableQueuing = queuingStrategy(writableStrategy);
     const readableQueuing = queuingStrategy(readableStrategy);
-    if (readableType !== undefined) throw new RangeError("A transformer cannot have a readableType.");
-    if (writableType !== undefined) throw new RangeError("A transformer cannot have a writableType.");
+    if (readableType !== undefined) throw new TypeError("A transformer cannot have a readableType.");
+    if (writableType !== undefined) throw new TypeError("A transformer cannot have a writableType.");
     const readableMark = highWaterMark(readableQueuing, 0);
     const writableMark = highWaterMark(writableQueuing, 1);
 

@@ -29,15 +29,12 @@ class WritableStream {
       return;
     }
     checkConstructors("WritableStream");
-    if (underlyingSink === null) throw new TypeError("The underlying sink must be an object.");
     const sink = dictionary(underlyingSink, "The underlying sink");
     const abort = callback(sink, "abort", "underlyingSink");
     const close = callback(sink, "close", "underlyingSink");
     const start = callback(sink, "start", "underlyingSink");
-    const { type } = sink;
     const write = callback(sink, "write", "underlyingSink");
     const queuing = queuingStrategy(strategy);
-    if (type !== undefined) throw new RangeError("An underlying sink cannot have a type.");
     const mark = highWaterMark(queuing, 1);
 
     const record = new WritableRecord();

@@ -2,6 +2,7 @@
 //
 // States and their order are the standard's. Where it goes one code point at a time and collects a
 // buffer, this goes to the next delimiter and takes a slice; the pointer is `p`.
+import { trimBy } from "../../internal/trim.js";
 import { parseHost } from "./host.js";
 import {
   percentEncode,
@@ -118,7 +119,7 @@ export function parseURL(input, base = null, url = undefined, override = undefin
   if (url === undefined) {
     url = new URLRecord();
     if (input.charCodeAt(0) <= 32 || input.charCodeAt(input.length - 1) <= 32) {
-      input = input.replace(/^[\0-\x20]+|[\0-\x20]+$/g, "");
+      input = trimBy(input, (code) => code <= 32);
     }
   }
   if (/[\t\n\r]/.test(input)) input = input.replace(/[\t\n\r]+/g, "");

@@ -31,8 +31,6 @@ import {
 import { percentEncode, plain, PLAIN_FRAGMENT, PLAIN_HOST, PLAIN_PATH, PLAIN_QUERY, USERINFO_SET } from "./percent.js";
 import { attachParams, replaceParams, setQueryUpdater } from "./search-params.js";
 
-const INVALID = "Invalid URL string.";
-
 /** The record of `text`, or null: what the constructor, parse() and canParse() have in common. */
 function parseText(text, base) {
   let baseRecord = null;
@@ -70,15 +68,17 @@ export class URL {
       }
     }
     const record = parseText(text, base);
-    if (record === null) throw new TypeError(INVALID);
+    if (record === null) throw new TypeError("Invalid URL string.");
     this.#setRecord(record);
   }
 
   static parse(url, base = undefined) {
+    const text = `${url}`; // what this throws is the caller's own
+    const from = base === undefined ? base : `${base}`;
     try {
-      return new URL(url, base);
+      return new URL(text, from);
     } catch (error) {
-      if (error instanceof TypeError && error.message === INVALID) return null;
+      if (error instanceof TypeError) return null;
       throw error;
     }
   }

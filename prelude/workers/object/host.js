@@ -2,7 +2,7 @@
 import { CallKind, Fault } from "../../../src/bindings/border.ts";
 import { forgetGate, runSection } from "../../internal/gate.js";
 import { compatibilityFlags, native, options } from "../../internal/native.js";
-import { currentTrace } from "../../internal/turn.js";
+import { currentTrace, promiseOf } from "../../internal/turn.js";
 import { describeError } from "../../internal/report.js";
 import { finishInterface } from "../../internal/interface.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
@@ -60,7 +60,7 @@ class DurableObjectState {
   waitUntil(promise) {
     const object = this.#object;
     native.objectWait(object);
-    Promise.resolve(promise).then(
+    promiseOf(promise).then(
       () => native.objectUnwait(object),
       (error) => {
         native.objectUnwait(object);

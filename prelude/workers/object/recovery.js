@@ -3,6 +3,7 @@
 import { gated } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
+import { toTime } from "../../internal/webidl.js";
 import { registerHostObject } from "../../internal/serialize.js";
 
 const token = Symbol("construct");
@@ -15,9 +16,7 @@ const asked = (ask) => new Promise((resolve, reject) => {
 export const currentBookmark = (object) => asked((done) => native.bookmarkNow(object, done));
 
 export const bookmarkForTime = (object, when) => asked((done) => {
-  const time = when instanceof Date ? when.getTime() : new Date(when).getTime();
-  if (!Number.isFinite(time)) throw new TypeError("getBookmarkForTime() needs a time: milliseconds since 1970 or a valid Date.");
-  native.bookmarkAt(object, time, done);
+  native.bookmarkAt(object, toTime(when, "getBookmarkForTime", "DurableObjectStorage"), done);
 });
 
 /** Resolves with the bookmark that will undo the restore. */

@@ -9,6 +9,7 @@ import { CallKind, Fault, Outcome } from "../../../src/bindings/border.ts";
 import "../../internal/symbols.js";
 import { INNER, afterwards, currentLevel, currentObject, currentOwner as ownerNow, currentTrace, lentBy, gated, here, resume, runAt } from "../../internal/turn.js";
 import { compatibilityFlags, native } from "../../internal/native.js";
+import { noteFault } from "../../internal/fault.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, registerHostPrototype, serialize } from "../../internal/serialize.js";
 import { needsEvent } from "../../internal/startup.js";
@@ -46,10 +47,11 @@ export class Exports {
   /** @param {Lifetime | null} lifetime lasts at least as long as what is given out */
   add(target, lifetime = null) {
     if (this.byNumber.size >= EXPORTS_MAX) {
-      throw Object.assign(new Error(`More than ${EXPORTS_MAX} functions, targets and streams of this worker or object are in use elsewhere: stubs must be disposed of.`), { overloaded: true });
+      throw noteFault(Object.assign(new Error(`More than ${EXPORTS_MAX} functions, targets and streams of this worker or object are in use elsewhere: stubs must be disposed of.`), { overloaded: true }), Fault.OVERLOADED, "");
     }
     const number = ++lastNumber;
-    this.byNumber.set(number, { target, count: 1, lifetime, level: currentLevel(), owner: ownerNow() });
+    const turn = this.object !== 0 && target instanceof StreamSource ? native.objectStream(this.object) : -1;
+    this.byNumber.set(number, { target, count: 1, lifetime, level: currentLevel(), owner: ownerNow(), turn });
     if (this.object !== 0 && this.byNumber.size === 1) native.objectWait(this.object);
     lifetime?.hold();
     return number;
@@ -62,6 +64,7 @@ export class Exports {
     const entry = this.byNumber.get(number);
     if (entry === undefined || --entry.count > 0) return;
     this.byNumber.delete(number);
+    if (entry.turn >= 0) native.objectStreamEnd(this.object, entry.turn);
     if (this.object !== 0 && this.byNumber.size === 0) native.objectUnwait(this.object);
     try {
       entry.target?.[Symbol.dispose]?.();
@@ -121,6 +124,8 @@ const TAG = { REFERENCE: 0x30, STREAM: 0x31, REQUEST: 0x32, RESPONSE: 0x33, HEAD
  *     `carries` of its context. Bytes that a script may have made, or that were kept, name nobody.
  */
 export const CARRIED = { carries: true };
+/** The same of an answer to a request. */
+export const CARRIED_ANSWER = { carries: true };
 
 class CallContext {
   /** @param {boolean} lends whether what is exported for the message comes back when its call ends */
@@ -215,7 +220,7 @@ class CallContext {
     for (const [address, number, term] of this.passed) release(address, number, term);
     this.passed = null;
   }
-  /** It is an answer: what it has by reference is told, one after the other (remote/loan.h has why). */
+  /** It is an answer: what it has by reference is told, one after the other (remote/leases.h has why). */
   eachGiven(tell) {
     for (const [, number, address] of this.made) tell(address, number);
     if (this.passed !== null) for (const [address, number] of this.passed) tell(address, number);
@@ -257,7 +262,7 @@ const register = (tag, read) => registerHostObject({
 });
 register(TAG.REFERENCE, (reference, context) => {
   const stub = makeReference(reference);
-  if (context !== CARRIED) {
+  if (context !== CARRIED && context !== CARRIED_ANSWER) {
     context.received.push(stub);
     const state = states.get(stub);
     state.lifetime = context.lifetime;
@@ -268,7 +273,7 @@ register(TAG.REFERENCE, (reference, context) => {
 });
 registerHostPrototype(TAG.REFERENCE, RpcTarget.prototype);
 register(TAG.DISPOSABLE, ([value, dispose]) => new Disposable(value, dispose));
-register(TAG.STREAM, (reference) => streamFrom(keep(reference)));
+register(TAG.STREAM, (reference, context) => streamFrom(keep(reference), context === CARRIED_ANSWER));
 register(TAG.SINK, (reference) => sinkTo(keep(reference)));
 register(TAG.SIGNAL, ({ aborted, reason, reference }) => signalFrom(aborted, reason, reference));
 register(TAG.REQUEST, (parts) => decodeRequest(parts));
@@ -400,13 +405,14 @@ function keep(reference) {
   return reference.lent ? stub.dup() : stub;
 }
 
-function streamFrom(source) {
+/** `isBody`: of an answer, whose reader is told why it ends. Who has a stream by itself is told that it has ended. */
+function streamFrom(source, isBody) {
   const done = (chunk) => {
     if (chunk === null) source[Symbol.dispose]();
     return chunk;
   };
   const failed = (cause) => {
-    throw new Error("ReadableStream received over RPC disconnected prematurely.", { cause });
+    throw isBody ? cause : new Error("ReadableStream received over RPC disconnected prematurely.", { cause });
   };
   return createByteStreamFromPull(
     () => source.pull().then(done, failed),
@@ -903,10 +909,9 @@ export function remoteError(bytes, faults, message) {
       error = deserialize(bytes);
     } catch {}
   }
-  if (error === null || (typeof error !== "object" && typeof error !== "function")) {
-    if (bytes !== undefined && error !== undefined) return error;
-    error = new Error(message);
-  }
+  // What was thrown and is no object arrives as an error that says it.
+  if (error === undefined) error = new Error(message);
+  else if (error === null || (typeof error !== "object" && typeof error !== "function")) error = new Error(`${error}`);
   for (const name of Object.keys(FAULTS)) {
     if (faults & FAULTS[name]) {
       try {
@@ -914,7 +919,7 @@ export function remoteError(bytes, faults, message) {
       } catch {}
     }
   }
-  return error;
+  return noteFault(error, faults, message);
 }
 
 /** The stub of a Durable Object. */

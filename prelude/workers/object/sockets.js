@@ -1,6 +1,6 @@
 // The WebSockets of an object: the methods of ctx, and events on their way to its class.
 import { SocketEvent } from "../../../src/bindings/border.ts";
-import { currentTrace } from "../../internal/turn.js";
+import { currentTrace, promiseOf } from "../../internal/turn.js";
 import { native } from "../../internal/native.js";
 import { describeError } from "../../internal/report.js";
 import { isWebSocket } from "../../internal/websocket-brand.js";
@@ -131,6 +131,6 @@ export function deliverSocket(instance, sockets, call, w, kind, a, b, c) {
     failed(error);
     return;
   }
-  if (typeof result?.then === "function") result.then(() => over(sockets, call, w, kind), failed);
+  if ((typeof result === "object" && result !== null) || typeof result === "function") promiseOf(result).then(() => over(sockets, call, w, kind), failed);
   else over(sockets, call, w, kind);
 }

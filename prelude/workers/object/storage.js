@@ -3,10 +3,15 @@
 // Every operation completes within the turn, so promises are settled when they are returned and
 // nothing can come between (the input gate). What is written is committed when the turn ends, as
 // one transaction; what the object sends waits until that is durable (the output gate).
+//
+// Arguments are converted before the native call, as Web IDL has it: a script's toString() may use
+// the storage too, or change what was given. So natives get texts, numbers and bytes only.
 import { gated } from "../../internal/turn.js";
 import { native, options } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
+import { isDictionary, isObject, parameterError, toTime } from "../../internal/webidl.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
+import { isBuffer, viewBytes } from "../../web/fetch/body.js";
 import { IN_STORAGE } from "./rpc.js";
 import { bookmarkForTime, currentBookmark, restoreNext, takeSnapshot } from "./recovery.js";
 
@@ -16,7 +21,7 @@ const PAIR_BYTES_MAX = 2 << 20;
 const token = Symbol("construct");
 
 function checkKey(key) {
-  key = String(key);
+  key = `${key}`;
   if (key.length * 3 > KEY_BYTES_MAX && native.utf8Encode(key).length > KEY_BYTES_MAX) {
     throw new RangeError(`Keys cannot be larger than ${KEY_BYTES_MAX} bytes. A key of size ${native.utf8Encode(key).length} was provided.`);
   }
@@ -39,31 +44,50 @@ function get(object, key) {
   return bytes === undefined ? undefined : deserialize(bytes, IN_STORAGE);
 }
 function put(object, key, value) {
-  if (value === undefined) throw new TypeError("put() called with undefined value.");
   native.kvPut(object, key, encode(key, value));
 }
 
-function checkRange(range) {
-  const { start, startAfter, limit } = range ?? {};
-  if (start !== undefined && startAfter !== undefined) throw new TypeError("list() cannot be called with both start and startAfter values.");
-  if (limit !== undefined && !(limit > 0)) throw new TypeError("List limit must be positive.");
-  return range ?? {};
+const STORAGE = "DurableObjectStorage";
+
+/** Options are a dictionary, even where they change nothing here. */
+function checkOptions(given, method, index, type, name = STORAGE) {
+  if (!isDictionary(given)) throw parameterError(method, name, index, type);
 }
 
-/** Calls each(key, value) in order; each may return true to stop. */
-function list(object, range, each) {
-  const { start, startAfter, end, prefix, reverse, limit } = checkRange(range);
-  const from = startAfter ?? start;
-  native.kvList(
-    object,
-    from === undefined ? undefined : String(from),
-    startAfter !== undefined,
-    end === undefined ? undefined : String(end),
-    prefix === undefined ? undefined : String(prefix),
-    Boolean(reverse),
-    limit ?? 0,
-    (key, bytes) => each(key, deserialize(bytes, IN_STORAGE)),
-  );
+function checkCallback(given, method) {
+  if (typeof given !== "function") throw parameterError(method, STORAGE, 1, "function");
+}
+
+const optionalText = (value) => (value === undefined ? undefined : `${value}`);
+
+/** A Web IDL `long` that may be left out. */
+function optionalInt(value) {
+  if (value === undefined) return undefined;
+  const number = Math.trunc(+value);
+  if (!Number.isFinite(number)) return 0;
+  if (number !== (number | 0)) throw new TypeError("Value out of range. Must be between -2147483648 and 2147483647 (inclusive).");
+  return number;
+}
+
+/** A range as it is now, read once. */
+function checkRange(range, name) {
+  checkOptions(range, "list", 1, "ListOptions", name);
+  const given = range ?? {};
+  const start = optionalText(given.start);
+  const startAfter = optionalText(given.startAfter);
+  const end = optionalText(given.end);
+  const prefix = optionalText(given.prefix);
+  const reverse = Boolean(given.reverse);
+  const limit = optionalInt(given.limit);
+  if (start !== undefined && startAfter !== undefined) throw new TypeError("list() cannot be called with both start and startAfter values.");
+  if (limit !== undefined && limit <= 0) throw new TypeError("List limit must be positive.");
+  return { start, startAfter, end, prefix, reverse, limit };
+}
+
+/** Calls each(key, value) in order, of a range that was checked; each may return true to stop. */
+function list(object, { start, startAfter, end, prefix, reverse, limit }, each) {
+  native.kvList(object, startAfter ?? start, startAfter !== undefined, end, prefix, reverse, limit ?? 0,
+    (key, bytes) => each(key, deserialize(bytes, IN_STORAGE)));
 }
 
 /** What is done at once, as the promise its caller expects. */
@@ -106,7 +130,7 @@ class SyncKvStorage {
   }
   /** Lazy: a page at a time. It ends the list before it, if that goes on. */
   list(range) {
-    return this.#pages(checkRange(range), ++this.#lists);
+    return this.#pages(checkRange(range, "SyncKvStorage"), ++this.#lists);
   }
   *#pages(range, number) {
     const PAGE = 256;
@@ -230,6 +254,22 @@ class SqlStorageCursor {
 }
 finishInterface(SqlStorageCursor, "SqlStorageCursor");
 
+/** A value as it is bound: numbers, bytes and null as they are, all else as its text. */
+function toBound(value) {
+  switch (typeof value) {
+    case "string":
+    case "number":
+    case "undefined":
+      return value;
+    case "bigint":
+      throw new TypeError("Cannot convert a BigInt value to a number");
+    case "object":
+      if (value === null) return null;
+      if (isBuffer(value)) return viewBytes(value);
+  }
+  return `${value}`;
+}
+
 class SqlStorage {
   #object;
   constructor(key, object) {
@@ -237,7 +277,9 @@ class SqlStorage {
     this.#object = object;
   }
   exec(query, ...bindings) {
-    return new SqlStorageCursor(token, native.sqlExec(this.#object, `${query}`, ...bindings));
+    const sql = `${query}`;
+    for (let i = 0; i < bindings.length; i++) bindings[i] = toBound(bindings[i]);
+    return new SqlStorageCursor(token, native.sqlExec(this.#object, sql, ...bindings));
   }
   get databaseSize() {
     return native.databaseSize(this.#object);
@@ -248,8 +290,6 @@ class SqlStorage {
 }
 finishInterface(SqlStorage);
 
-const ROLLED_BACK = Symbol("rolled back");
-
 class DurableObjectTransaction {
   #storage;
   #state;
@@ -258,19 +298,24 @@ class DurableObjectTransaction {
     this.#storage = storage;
     this.#state = state;
   }
-  #check() {
-    if (this.#state.rolledBack) throw new Error("Cannot perform this operation on a rolled back transaction.");
+  /** Nothing that is asked of a transaction which is over happens outside of it. */
+  #open(name) {
+    const { ended, kept } = this.#state;
+    if (ended && kept) throw new Error(`Cannot call ${name}() on transaction that has already committed: did you move \`txn\` outside of the closure?`);
+    if (ended) throw new Error(`Cannot ${name}() on rolled back transaction`);
+    return this.#storage;
   }
-  get(...args) { this.#check(); return this.#storage.get(...args); }
-  put(...args) { this.#check(); return this.#storage.put(...args); }
-  delete(...args) { this.#check(); return this.#storage.delete(...args); }
-  list(...args) { this.#check(); return this.#storage.list(...args); }
-  getAlarm(...args) { this.#check(); return this.#storage.getAlarm(...args); }
-  setAlarm(...args) { this.#check(); return this.#storage.setAlarm(...args); }
-  deleteAlarm(...args) { this.#check(); return this.#storage.deleteAlarm(...args); }
+  get(...args) { return this.#open("get").get(...args); }
+  put(...args) { return this.#open("put").put(...args); }
+  delete(...args) { return this.#open("delete").delete(...args); }
+  list(...args) { return this.#open("list").list(...args); }
+  deleteAll(...args) { return this.#open("deleteAll").deleteAll(...args); } // refused
+  getAlarm(...args) { return this.#open("getAlarm").getAlarm(...args); }
+  setAlarm(...args) { return this.#open("setAlarm").setAlarm(...args); }
+  deleteAlarm(...args) { return this.#open("deleteAlarm").deleteAlarm(...args); }
   rollback() {
-    if (this.#state.rolledBack) return;
-    this.#state.rolledBack = true;
+    if (this.#state.ended && !this.#state.kept) return;
+    this.#open("rollback");
     this.#state.end(false);
   }
 }
@@ -299,20 +344,30 @@ export class DurableObjectStorage {
   }
   get(keys, options) {
     return promised(() => {
+      checkOptions(options, "get", 2, "GetOptions");
       if (!Array.isArray(keys)) return get(this.#object, checkKey(keys));
       const found = new Map();
       for (const key of checkKeys(keys).sort()) {
-        const value = get(this.#object, key);
-        if (value !== undefined) found.set(key, value);
+        const bytes = native.kvGet(this.#object, key);
+        if (bytes !== undefined) found.set(key, deserialize(bytes, IN_STORAGE));
       }
       return found;
     });
   }
   put(keyOrEntries, value, options) {
-    if (typeof keyOrEntries !== "object" || keyOrEntries === null) {
-      return written(this.#object, options, () => put(this.#object, checkKey(keyOrEntries), value));
+    if (!isObject(keyOrEntries) || Array.isArray(keyOrEntries)) {
+      return written(this.#object, options, () => {
+        checkOptions(options, "put", 3, "PutOptions");
+        const key = checkKey(keyOrEntries);
+        if (value === undefined) throw new TypeError("put() called with undefined value.");
+        put(this.#object, key, value);
+      });
     }
     return written(this.#object, value, () => {
+      checkOptions(options, "put", 3, "PutOptions");
+      if (!isDictionary(value)) {
+        throw new TypeError("put() may only be called with a single key-value pair and optional options as put(key, value, options) or with multiple key-value pairs and optional options as put(entries, options)");
+      }
       const entries = Object.entries(keyOrEntries).filter(([, each]) => each !== undefined);
       checkKeys(entries.map(([key]) => key));
       const values = entries.map(([key, each]) => encode(key, each)); // all or none
@@ -321,6 +376,7 @@ export class DurableObjectStorage {
   }
   delete(keys, options) {
     return written(this.#object, options, () => {
+      checkOptions(options, "delete", 2, "PutOptions");
       if (!Array.isArray(keys)) return native.kvDelete(this.#object, checkKey(keys));
       let count = 0;
       for (const key of checkKeys(keys)) if (native.kvDelete(this.#object, key)) count++;
@@ -330,14 +386,19 @@ export class DurableObjectStorage {
   list(range) {
     return promised(() => {
       const found = new Map();
-      list(this.#object, range, (key, value) => { found.set(key, value); });
+      list(this.#object, checkRange(range), (key, value) => { found.set(key, value); });
       return found;
     });
   }
   deleteAll(settings) {
-    return promised(() => { native.deleteAll(this.#object, Boolean(options.deleteAllDeletesAlarm)); });
+    return promised(() => {
+      checkOptions(settings, "deleteAll", 1, "PutOptions");
+      native.deleteAll(this.#object, Boolean(options.deleteAllDeletesAlarm));
+      native.storageCommit(this.#object); // whatever the turn does afterwards
+    });
   }
   transactionSync(callback) {
+    checkCallback(callback, "transactionSync");
     const level = native.savepoint(this.#object);
     let result;
     try {
@@ -351,16 +412,22 @@ export class DurableObjectStorage {
   }
   /** No other event comes in meanwhile, and nothing is committed before it ends. */
   transaction(callback) {
+    try {
+      checkCallback(callback, "transaction");
+    } catch (error) {
+      return Promise.reject(error);
+    }
     return this.#lock(async () => {
       const object = this.#object;
       native.transactionBegin(object);
       let level;
       const state = {
-        rolledBack: false,
         ended: false,
+        kept: false,
         end(keep) {
           if (this.ended) return;
           this.ended = true;
+          this.kept = keep;
           native.savepointEnd(object, level, keep);
         },
         over: Promise.withResolvers(),
@@ -369,7 +436,7 @@ export class DurableObjectStorage {
       open.push(state);
       // One that was begun later is inside this one, whoever began it: it ends first.
       const innerOver = async () => {
-        while (open.at(-1) !== state) await open.at(-1).over.promise;
+        while (open[open.length - 1] !== state) await open[open.length - 1].over.promise;
       };
       try {
         level = native.savepoint(object);
@@ -406,17 +473,24 @@ export class DurableObjectStorage {
     return takeSnapshot(this.#object, bookmark);
   }
   getAlarm(options) {
-    return promised(() => native.alarmGet(this.#object));
+    return promised(() => {
+      checkOptions(options, "getAlarm", 1, "GetAlarmOptions");
+      return native.alarmGet(this.#object);
+    });
   }
   setAlarm(when, options) {
     return promised(() => {
-      const time = when instanceof Date ? when.getTime() : Number(when);
-      if (!Number.isFinite(time) || time < 0) throw new TypeError("setAlarm() cannot be called with an alarm time that is not a valid date.");
-      native.alarmSet(this.#object, Math.floor(time));
+      const time = toTime(when, "setAlarm", STORAGE);
+      checkOptions(options, "setAlarm", 2, "SetAlarmOptions");
+      if (time <= 0) throw new TypeError("setAlarm() cannot be called with an alarm time <= 0");
+      native.alarmSet(this.#object, Math.max(time, Date.now()));
     });
   }
   deleteAlarm(options) {
-    return promised(() => { native.alarmSet(this.#object, null); });
+    return promised(() => {
+      checkOptions(options, "deleteAlarm", 1, "SetAlarmOptions");
+      native.alarmSet(this.#object, null);
+    });
   }
 }
 finishInterface(DurableObjectStorage);

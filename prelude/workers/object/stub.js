@@ -6,14 +6,16 @@ import { needsEvent } from "../../internal/startup.js";
 import { deserialize } from "../../internal/serialize.js";
 import { forgetAborted, whenAborted } from "../../web/abort.js";
 import { Headers } from "../../web/fetch/headers.js";
+import { DOMException } from "../../web/dom-exception.js";
 import { Request } from "../../web/fetch/request.js";
+import { Response } from "../../web/fetch/response.js";
 import { isRequest, requestCopy, requestParts, requestSignal, responseCameFrom } from "../../web/fetch/internal.js";
 import { concat } from "../../web/streams/concat.js";
 import { setTimeout } from "../../web/timers.js";
 import { URL } from "../../web/url/url.js";
 import { decodeResponse, encodeRequest } from "./fetch-values.js";
 import { ObjectTarget, setFetchOf } from "./local.js";
-import { CARRIED, guard, makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
+import { CARRIED_ANSWER, guard, makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
 
 /** What a relative URL is resolved against: much code calls stub.fetch("/path"). */
 const BASE = "https://object/";
@@ -55,7 +57,7 @@ export function fetchBy(send, input, init, target = null) {
   try {
     needsEvent();
     // A request that is given as it is will be copied on the way.
-    if (target === null || init !== undefined || !isRequest(input) || input.body !== null) {
+    if (target === null || init !== undefined || !isRequest(input) || bodyToRepeat(input) !== null) {
       const relative = typeof input === "string" && input.startsWith("/");
       request = new Request(relative ? BASE + input.slice(1) : input, init);
     }
@@ -68,20 +70,31 @@ export function fetchBy(send, input, init, target = null) {
 
 async function followed(send, request, target) {
   for (let count = 0; ; count++) {
-    const hasBody = request.body !== null;
+    const body = bodyToRepeat(request);
     const response = await exchange(send, request, target);
     const location = REDIRECT_STATUSES.has(response.status) ? response.headers.get("location") : null;
     if (location === null) return count === 0 ? response : responseCameFrom(response, request.url, true);
     if (request.redirect === "error") throw new TypeError(`The request was redirected to ${location}, and its redirect mode is "error".`);
     if (count === REDIRECTS_MAX) throw new TypeError(`Too many redirects: more than ${REDIRECTS_MAX}.`);
-    request = redirected(request, response.status, new URL(location, request.url), hasBody);
+    if (response.body !== null) response.body.cancel().catch(() => {});
+    request = redirected(request, response.status, new URL(location, request.url), body);
   }
 }
 
+/** null: it has none; undefined: it can be sent once. `request.body` would make a stream of it, and so does sending it. */
+function bodyToRepeat(request) {
+  const { source, stream } = requestParts(request).state;
+  if (stream === null && (source === null || typeof source === "string" || source instanceof Uint8Array)) return source;
+  return undefined;
+}
+
 /** The request that follows an answer with a redirect: to the same object or service, as the platform does. */
-function redirected(request, status, url, hasBody) {
+function redirected(request, status, url, body) {
   const { method, signal } = request;
   let { headers } = request;
+  if (status !== 303 && body === undefined) {
+    throw new TypeError("A request with a one-time-use body (it was initialized from a stream, not a buffer) encountered a redirect requiring the body to be retransmitted. To avoid this error in the future, construct this request from a buffer-like body initializer.");
+  }
   if (STRIPS_AUTHORIZATION && new URL(request.url).origin !== url.origin) {
     headers = new Headers(headers);
     for (const name of ["authorization", "proxy-authorization", "cookie"]) headers.delete(name);
@@ -91,10 +104,17 @@ function redirected(request, status, url, hasBody) {
     for (const name of ["content-type", "content-length", "content-encoding", "content-language"]) kept.delete(name);
     return new Request(url, { headers: kept, signal });
   }
-  if (hasBody) {
-    throw new TypeError("A request with a body encountered a redirect that requires the body to be sent again.");
+  return new Request(url, { method, headers, body, signal });
+}
+
+/** An answer as `request` gets it: to HEAD without the body, whose length its headers tell. */
+function answered(given, request) {
+  let response = given;
+  if (request.method === "HEAD" && given.body !== null) {
+    given.body.cancel().catch(() => {});
+    response = new Response(null, given);
   }
-  return new Request(url, { method, headers, signal });
+  return responseCameFrom(response, request.url, false);
 }
 
 /** The answer to a request that was copied, not sent as bytes; null: it cannot be. */
@@ -104,7 +124,7 @@ function exchangeLocally(target, request) {
   const { promise, resolve, reject } = Promise.withResolvers();
   const settle = (outcome, response, bytes, faults, message) => {
     if (outcome === Outcome.FAILED) reject(remoteError(bytes, faults, message));
-    else if (bytes === undefined) resolve(responseCameFrom(response, request.url, false));
+    else if (bytes === undefined) resolve(answered(response, request));
     else settleWith(bytes, request, resolve, reject);
   };
   return target.send(CallKind.FETCH, "", copy, settle) ? promise : null;
@@ -112,7 +132,7 @@ function exchangeLocally(target, request) {
 
 function settleWith(bytes, request, resolve, reject) {
   try {
-    resolve(responseCameFrom(decodeResponse(deserialize(bytes, CARRIED)), request.url, false));
+    resolve(answered(decodeResponse(deserialize(bytes, CARRIED_ANSWER)), request));
   } catch (error) {
     reject(error);
   }
@@ -180,20 +200,26 @@ async function exchangeWhole(send, request) {
   });
 }
 
+/** Why a call was given up: what nobody waits for any more may be asked again. */
+function givenUp(reason) {
+  if (!(reason instanceof DOMException) || (reason.name !== "AbortError" && reason.name !== "TimeoutError")) return reason;
+  return Object.assign(new DOMException(reason.message, reason.name), { retryable: true });
+}
+
 function exchange(send, request, target) {
   if (target === null && send.isCompiled?.() === true) return exchangeWhole(send, request);
   const compiled = target !== null && target.isCompiled();
   const answer = target === null || compiled ? null : exchangeLocally(target, request);
   if (answer !== null) return answer;
   const signal = requestSignal(request);
-  signal?.throwIfAborted();
+  if (signal?.aborted) throw givenUp(signal.reason);
   const { bytes, context } = serializeArguments(compiled ? encodeCompiled(request) : encodeRequest(request));
   return new Promise((resolve, reject) => {
     // Whoever answers is told first, in the turns that follow this one.
     const onAbort = (reason) => setTimeout(() => {
       context.takeBack();
       if (compiled) context.abort(reason); // it was sent no signal
-      reject(reason);
+      reject(givenUp(reason));
     }, 0);
     if (signal !== null) whenAborted(signal, onAbort);
     send(bytes, gated((outcome, result, faults, message) => {

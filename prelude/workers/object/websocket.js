@@ -14,7 +14,7 @@ import { illegalInvocation, isObject, toUSVString } from "../../internal/webidl.
 import { setWebSocketCheck } from "../../internal/websocket-brand.js";
 import { Blob, blobBytes, isBlob } from "../../web/blob.js";
 import { DOMException } from "../../web/dom-exception.js";
-import { CloseEvent, ErrorEvent, Event, EventTarget, MessageEvent, defineHandlers, fire } from "../../web/events.js";
+import { CloseEvent, ErrorEvent, Event, EventTarget, defineHandlers, fire, platformMessage } from "../../web/events.js";
 import { headersLists, listGet, splitHeaderLines } from "../../web/fetch/headers.js";
 import { makeResponse } from "../../web/fetch/response.js";
 import { URL } from "../../web/url/url.js";
@@ -69,20 +69,16 @@ function checkProtocols(protocols) {
 
 /** @returns {[code: number, reason: string]} */
 function checkClose(code, reason) {
-  if (code === undefined) {
-    if (reason !== undefined) throw new DOMException("If you specify a WebSocket close reason, you must also specify a code.", "InvalidAccessError");
-    return [NO_STATUS, ""];
-  }
-  const number = Math.trunc(+code);
-  if (!(number >= 1000 && number < 5000) || [1004, 1005, 1006, 1015].includes(number)) {
-    throw new DOMException(`Invalid WebSocket close code: ${number}.`, "InvalidAccessError");
-  }
+  const number = code === undefined ? NO_STATUS : Math.trunc(+code);
+  const isAllowed = number >= 1000 && number < 5000 && ![1004, 1005, 1006, 1015].includes(number);
+  if (code !== undefined && !isAllowed) throw new DOMException(`Invalid WebSocket close code: ${number}.`, "InvalidAccessError");
   let text = reason === undefined ? "" : toUSVString(reason);
   if (text.length * 3 > REASON_BYTES_MAX && native.utf8Encode(text).length > REASON_BYTES_MAX) {
     if (reasonIsLimited) throw new DOMException(`WebSocket close reason must not be longer than ${REASON_BYTES_MAX} bytes when UTF-8 encoded.`, "SyntaxError");
     // A frame has no room for more; older scripts were not told.
     while (native.utf8Encode(text).length > REASON_BYTES_MAX) text = [...text].slice(0, -1).join("");
   }
+  if (code === undefined && reason !== undefined) throw new DOMException("If you specify a WebSocket close reason, you must also specify a code.", "InvalidAccessError");
   return [number, text];
 }
 
@@ -125,7 +121,7 @@ export class WebSocket extends EventTarget {
       const state = socket.#s;
       if (kind === SocketEvent.MESSAGE) {
         const data = typeof a === "string" || state.binaryType !== "blob" ? a : new Blob([a]);
-        fire(socket, new MessageEvent("message", { data, origin: null }));
+        fire(socket, platformMessage(data, null));
       } else if (kind === SocketEvent.CLOSE) {
         if (!state.halfOpen) native.wsClose(state.w, a, b);
         fire(socket, new CloseEvent("close", { code: a, reason: b, wasClean: c }));
@@ -147,14 +143,15 @@ export class WebSocket extends EventTarget {
   send(message) {
     const state = stateOf(this);
     if (arguments.length === 0) throw new TypeError("Failed to execute 'send' on 'WebSocket': parameter 1 is not of type 'ArrayBuffer or ArrayBufferView or string'.");
+    const isBytes = message instanceof ArrayBuffer || ArrayBuffer.isView(message);
+    const text = isBytes || isBlob(message) ? null : typeof message === "string" ? message : `${message}`;
     if (state.stage !== STAGE.HIBERNATABLE && state.stage !== STAGE.ACCEPTED) throw notOpen(state, "sending messages");
     let result;
-    if (message instanceof ArrayBuffer || ArrayBuffer.isView(message)) {
+    if (isBytes) {
       result = native.wsSend(state.w, message, false);
-    } else if (isBlob(message)) {
+    } else if (text === null) {
       result = native.wsSend(state.w, blobBytes(message), false);
     } else {
-      const text = typeof message === "string" ? message : `${message}`;
       result = native.wsSend(state.w, text, text === lastText);
       lastText = result === Sent.KEPT ? text : null;
     }

@@ -1,5 +1,7 @@
 // Calls of a service: a promise of what src/bindings/service_call.c answers.
 
+import { Code, Fault } from "../../../src/bindings/border.ts";
+import { noteFault } from "../../internal/fault.js";
 import { gated } from "../../internal/turn.js";
 import { needsEvent } from "../../internal/startup.js";
 
@@ -12,7 +14,7 @@ export function callService(start, makeError = (failure) => new Error(failure)) 
     needsEvent();
     start(gated((value, failure, code) => {
       if (failure === undefined) resolve(value);
-      else reject(makeError(failure, code));
+      else reject(noteFault(makeError(failure, code), code === Code.CLOSED || code === Code.OVERLOADED ? Fault.AWAY : 0, failure));
     }));
   });
 }

@@ -75,7 +75,8 @@ async function query(ns, statements, format, session) {
   const list = [];
   let last;
   for (let i = 0; i < statements.length; i++) {
-    const { statement, params } = statements[i];
+    const { statement, params: given } = statements[i];
+    const params = Array.from(given); // whatever it is, it has one length
     list.push(statement === last ? null : `${statement}`, params.length);
     for (let k = 0; k < params.length; k++) list.push(params[k]);
     last = statement;

@@ -40,9 +40,10 @@ function mailbox(value, what) {
   if (value !== null && typeof value === "object") {
     ({ email, name = "" } = value);
   } else if (typeof value === "string") {
-    const match = /^\s*(?:"([^"\\]*)"|([^<>"]*?))\s*<([^<>]*)>\s*$/.exec(value);
-    if (match !== null) [email, name] = [match[3].trim(), match[1] ?? match[2]];
-    else email = value.trim();
+    const text = value.trim(), bracket = text.indexOf("<"), before = text.slice(0, bracket).trim();
+    const match = /^(?:"([^"\\]*)"|([^<>"]*))$/.exec(before);
+    if (bracket >= 0 && match !== null && /^<[^<>]*>$/.test(text.slice(bracket))) [email, name] = [text.slice(bracket + 1, -1).trim(), match[1] ?? match[2]];
+    else email = text;
   }
   checkAddress(email, what);
   name = `${name ?? ""}`;

@@ -1,8 +1,10 @@
 // What few use of service bindings: handlers called by name (queue, scheduled), get/put/delete,
 // sockets, and names under which a binding can be connected to.
 import { native } from "../../internal/native.js";
+import { describeError } from "../../internal/report.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
 import { IdentityTransformStream } from "../../web/streams/identity.js";
+import { contextSettled } from "../context.js";
 import { callHandler, stubService } from "../object/rpc.js";
 import { makeScheduled } from "../scheduled.js";
 import queues from "part:./queue.js";
@@ -13,12 +15,13 @@ export const handlerMembers = (send) => ({
   __proto__: null,
   async queue(queue, messages, metadata) {
     const list = Array.from(messages, (message) => {
-      if ((message.body === undefined) === (message.serializedBody === undefined)) {
+      const { id, timestamp, attempts, body, serializedBody } = message;
+      if ((body === undefined) === (serializedBody === undefined)) {
         throw new TypeError("Expected one of body or serializedBody for each message");
       }
       // As bytes: a body that cannot be read is the handler's failure, not the caller's.
-      const bytes = message.body === undefined ? new Uint8Array(message.serializedBody) : serialize(message.body);
-      return { id: `${message.id}`, timestamp: +message.timestamp, attempts: message.attempts, bytes };
+      const bytes = body === undefined ? new Uint8Array(serializedBody) : serialize(body);
+      return { id: `${id}`, timestamp: +timestamp, attempts, bytes };
     });
     return callHandler(send, "queue", [`${queue}`, list, metadata?.metrics]);
   },
@@ -28,7 +31,7 @@ export const handlerMembers = (send) => ({
 });
 
 /** The other side of it. The answer says how it ended: what the handler throws stays there. */
-export async function runHandler(entry, method, args) {
+export async function runHandler(entry, method, args, context) {
   let run, result;
   if (method === "queue") {
     const [queue, list, metrics] = args;
@@ -51,7 +54,12 @@ export async function runHandler(entry, method, args) {
     await run();
   } catch (error) {
     outcome = "exception";
-    native.log(4, `${method}() threw: ${error?.stack ?? error}`);
+    native.log(4, `${method}() threw: ${describeError(error)}`);
+  }
+  try {
+    await (method === "queue" ? queues().settledOf(context) : contextSettled(context));
+  } catch {
+    outcome = "exception"; // it was logged when it was rejected
   }
   return { outcome, ...(result?.() ?? queues().emptyResult()) };
 }

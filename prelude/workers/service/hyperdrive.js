@@ -9,17 +9,20 @@ class Hyperdrive {
   #name;
   #text;
   #url = null;
-  constructor({ name, url }) {
+  #wanted;
+  constructor({ name, url, id }) {
     this.#name = name;
     this.#text = url;
+    this.#wanted =
+      id === undefined
+        ? `in the variable CAIRN_HYPERDRIVE_${name} or as "localConnectionString"`
+        : `to uploaded workers in the server's variable CAIRN_HYPERDRIVE_ID_${id}`;
   }
   /** The connection string in its parts. */
   get #parts() {
     if (this.#url !== null) return this.#url;
     if (this.#text === undefined)
-      throw new Error(
-        `env.${this.#name} has no database: give its connection string in the variable CAIRN_HYPERDRIVE_${this.#name} or as "localConnectionString"`,
-      );
+      throw new Error(`env.${this.#name} has no database: give its connection string ${this.#wanted}`);
     return (this.#url = new URL(this.#text));
   }
   get connectionString() {

@@ -2,7 +2,7 @@
 import { Code } from "../../../src/bindings/border.ts";
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
-import { illegalConstructor } from "../../internal/webidl.js";
+import { illegalConstructor, isDictionary, parameterError } from "../../internal/webidl.js";
 import { utf8Encode } from "../../web/encoding/text-encoder.js";
 import { createByteStreamFromBytes, isReadableStream, readAllBytes } from "../../web/streams/internal.js";
 import { callService } from "./call.js";
@@ -38,7 +38,7 @@ function checkKey(method, key) {
   return key;
 }
 
-/** The type of a get, from its second argument. */
+/** Of a get, from its second argument: [its type, how old its value may be, in seconds, on another node than the key's]. */
 function checkOptions(method, options, types) {
   const { type = "text", cacheTtl } = typeof options === "string" ? { type: options } : options ?? {};
   if (cacheTtl !== undefined && !(toInteger(cacheTtl) >= CACHE_TTL_MIN)) {
@@ -48,10 +48,8 @@ function checkOptions(method, options, types) {
     if (types === BULK_TYPES) throw failed(method, 400, `"${type}" is not a valid type. Use "json" or "text"`);
     throw new TypeError('Unknown response type. Possible types are "text", "arrayBuffer", "json", and "stream".');
   }
-  return type;
+  return [type, cacheTtl === undefined ? 0 : toInteger(cacheTtl)];
 }
-/** How old its value may be, in seconds, on another node than the key's; checked before. */
-const ageOf = (options) => (typeof options === "object" && options !== null && options.cacheTtl !== undefined ? toInteger(options.cacheTtl) : 0);
 
 const TYPES = ["text", "json", "arrayBuffer", "stream"];
 const BULK_TYPES = ["text", "json"];
@@ -88,8 +86,7 @@ async function getBulk(ns, keys, options, pick) {
   if (keys.length > BULK_MAX) throw failed(method, 400, `You can request a maximum of ${BULK_MAX} keys`);
   if (keys.length < 1) throw failed(method, 400, "You must request a minimum of 1 key");
   const names = keys.map((key) => checkKey(method, key));
-  const type = checkOptions(method, options, BULK_TYPES);
-  const age = ageOf(options);
+  const [type, age] = checkOptions(method, options, BULK_TYPES);
   const stored = await Promise.all(names.map((name) => getStored(ns, name, false, age, method)));
   let size = 0;
   const found = new Map();
@@ -264,8 +261,8 @@ export class KvNamespace {
   async get(key, options) {
     if (Array.isArray(key)) return getBulk(this.#ns, key, options, (value) => value);
     const name = checkKey("GET", key);
-    const type = checkOptions("GET", options, TYPES);
-    const stored = await getStored(this.#ns, name, type === "arrayBuffer" || type === "stream", ageOf(options), "GET");
+    const [type, age] = checkOptions("GET", options, TYPES);
+    const stored = await getStored(this.#ns, name, type === "arrayBuffer" || type === "stream", age, "GET");
     if (stored === null) return null;
     return fromStored(type, Array.isArray(stored) ? stored[0] : stored);
   }
@@ -273,12 +270,13 @@ export class KvNamespace {
   async getWithMetadata(key, options) {
     if (Array.isArray(key)) return getBulk(this.#ns, key, options, (value, metadata) => ({ value, metadata }));
     const name = checkKey("GET", key);
-    const pair = await getPair(this.#ns, name, checkOptions("GET", options, TYPES), ageOf(options), "GET");
+    const pair = await getPair(this.#ns, name, ...checkOptions("GET", options, TYPES), "GET");
     return { value: pair?.[0] ?? null, metadata: pair?.[1] ?? null, cacheStatus: null };
   }
 
   async put(key, value, options) {
     const name = checkKey("PUT", key);
+    if (!isDictionary(options)) throw parameterError("put", "KvNamespace", 3, "PutOptions");
     let [expires, isTtl, metadata] = [0, false, undefined];
     if (options !== undefined && options !== null) {
       [expires, isTtl] = checkExpiration(options);

@@ -2,10 +2,12 @@
 // https://developers.cloudflare.com/queues/configuration/javascript-apis/
 import { MessageType } from "../../../src/service/queue/border.ts";
 import { currentTrace } from "../../internal/turn.js";
-import { native } from "../../internal/native.js";
+import { compatibilityFlags, native } from "../../internal/native.js";
 import { finishInterface } from "../../internal/interface.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, serialize } from "../../internal/serialize.js";
+import { isDictionary, parameterError } from "../../internal/webidl.js";
+import { contextSettled } from "../context.js";
 import { callService } from "./call.js";
 import trace from "part:../../internal/trace.js";
 
@@ -76,6 +78,7 @@ class WorkerQueue {
 
   async send(body, options) {
     if (arguments.length === 0 || body === undefined) throw new TypeError("Message body cannot be undefined");
+    if (!isDictionary(options)) throw parameterError("send", "WorkerQueue", 2, "SendOptions");
     const bodies = [], types = [];
     encode(body, options?.contentType, bodies, types);
     return this.#send(bodies, types, [delayOf(options, this.#delay)]);
@@ -85,12 +88,14 @@ class WorkerQueue {
     if (messages === null || typeof messages?.[Symbol.iterator] !== "function") {
       throw new TypeError("sendBatch() takes an iterable of messages");
     }
+    if (!isDictionary(options)) throw parameterError("sendBatch", "WorkerQueue", 2, "SendBatchOptions");
     const bodies = [], types = [], delays = [];
     const fallback = delayOf(options, this.#delay);
     for (const message of messages) {
       if (message === null || typeof message !== "object") throw new TypeError("A message of sendBatch() must be an object with a body");
-      if (message.body === undefined) throw new TypeError("Message body cannot be undefined");
-      encode(message.body, message.contentType, bodies, types);
+      const { body, contentType } = message;
+      if (body === undefined) throw new TypeError("Message body cannot be undefined");
+      encode(body, contentType, bodies, types);
       delays.push(delayOf(message, fallback));
       if (bodies.length > COUNT_MAX) throw failure(`batch message count of more than ${COUNT_MAX} exceeds limit of ${COUNT_MAX}`);
     }
@@ -122,10 +127,11 @@ function decode(type, bytes) {
   }
 }
 
-let verdictOf, delayAsked;
+let verdictOf, idOf;
 
 /** The body is read when it is asked for: many consumers only look at some. */
 class Message {
+  #id; // what is told back; `id` is the script's
   #type;
   #bytes; // of the whole batch; null once read
   #offset;
@@ -137,6 +143,7 @@ class Message {
   constructor(key, id, sent, attempts, type, bytes, offset, end, body) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#body = body;
+    this.#id = id;
     this.id = id;
     this.attempts = attempts;
     this.#timestamp = sent;
@@ -165,21 +172,24 @@ class Message {
     this.#delay = delay;
   }
   static {
-    verdictOf = (message) => message.#verdict;
-    delayAsked = (message) => message.#delay;
+    verdictOf = (message) => ({ verdict: message.#verdict, delay: message.#delay });
+    idOf = (message) => message.#id;
   }
 }
 finishInterface(Message);
 
-let batchVerdict;
+let batchVerdict, messagesOf;
 
+/** `messages` is an array for the script, which may shift() or sort it: verdicts are read from one of our own. */
 class MessageBatch {
+  #messages;
   #verdict = 0; // the first of ackAll() and retryAll() counts, for those not settled alone
   #delay = -1;
   constructor(key, queue, messages, metrics) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.queue = queue;
-    this.messages = messages;
+    this.#messages = messages;
+    this.messages = messages.map((message) => message);
     this.metadata = { metrics: metricsOf(metrics) };
   }
   ackAll() {
@@ -193,10 +203,10 @@ class MessageBatch {
   }
   static {
     batchVerdict = (batch) => ({ verdict: batch.#verdict, delay: batch.#delay });
+    messagesOf = (batch) => batch.#messages;
   }
 }
 finishInterface(MessageBatch);
-
 
 /** A batch that a service binding's queue() brings; `messages` have their bodies. */
 export function makeBatch(queue, messages, metrics) {
@@ -214,11 +224,11 @@ export function batchResult(batch) {
   const all = batchVerdict(batch);
   result.ackAll = all.verdict === ACK;
   if (all.verdict === RETRY) result.retryBatch = { retry: true, ...retryOf(all.delay) };
-  for (const message of batch.messages) {
-    const verdict = verdictOf(message);
-    if (verdict === ACK) result.explicitAcks.push(message.id);
-    else if (verdict === RETRY) result.retryMessages.push({ msgId: message.id, ...retryOf(delayAsked(message)) });
-  }
+  messagesOf(batch).forEach((message) => {
+    const { verdict, delay } = verdictOf(message);
+    if (verdict === ACK) result.explicitAcks.push(idOf(message));
+    else if (verdict === RETRY) result.retryMessages.push({ msgId: idOf(message), ...retryOf(delay) });
+  });
   return result;
 }
 
@@ -237,34 +247,45 @@ function unpack(bytes) {
   return new MessageBatch(token, queue, list, metrics);
 }
 
+const VERDICT_BYTES = 5; // as src/background/consumers.c reads them
+
 /** Q-4: what was said about a message itself, then about the batch, then how the handler ended. */
 function verdicts(batch, failed) {
-  const all = batchVerdict(batch);
-  let bytes = null;
-  for (let i = 0; i < batch.messages.length; i++) {
-    const message = batch.messages[i];
-    let verdict = verdictOf(message), delay = delayAsked(message);
+  const messages = messagesOf(batch), all = batchVerdict(batch);
+  const bytes = new Uint8Array(messages.length * VERDICT_BYTES);
+  for (let i = 0, at = 0; i < messages.length; i++, at += VERDICT_BYTES) {
+    let { verdict, delay } = verdictOf(messages[i]);
     if (verdict === 0) ({ verdict, delay } = all);
     if (verdict === 0) verdict = failed ? RETRY : ACK;
     if (verdict !== RETRY) continue;
-    bytes ??= new DataView(new ArrayBuffer(batch.messages.length * 5));
-    bytes.setUint8(i * 5, 1);
-    bytes.setInt32(i * 5 + 1, delay, true);
+    bytes[at] = 1;
+    for (let k = 0; k < 4; k++) bytes[at + 1 + k] = delay >> (8 * k);
   }
-  return bytes === null ? new Uint8Array(0) : new Uint8Array(bytes.buffer);
+  return bytes;
 }
 
+/**
+ * Without the flag queue_consumer_no_wait_for_wait_until, what a handler gives to waitUntil() is part of it: verdicts are read when all
+ * of it has settled, and a promise that is rejected is a handler that has failed.
+ */
+export const settledOf = (context) => (compatibilityFlags.has("queue_consumer_no_wait_for_wait_until") ? undefined : contextSettled(context));
+
 /** The event "queue": bytes of C in, bytes for C out. */
-export async function handleQueue(entry, bytes) {
+export async function handleQueue(entry, bytes, context) {
   const batch = unpack(bytes);
   let failed = false;
-  if (currentTrace() !== 0) trace().noteQueue(batch.queue, batch.messages.length);
+  if (currentTrace() !== 0) trace().noteQueue(batch.queue, messagesOf(batch).length);
   try {
     await entry.handle("queue", batch);
   } catch (error) {
     failed = true;
     if (currentTrace() !== 0) trace().noteFailure(error);
     native.log(4, describeError(error));
+  }
+  try {
+    await settledOf(context);
+  } catch {
+    failed = true; // it was logged when it was rejected
   }
   return verdicts(batch, failed);
 }

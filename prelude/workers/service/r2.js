@@ -3,6 +3,7 @@
 // https://developers.cloudflare.com/r2/api/workers/workers-api-reference/
 import { finishInterface } from "../../internal/interface.js";
 import { native } from "../../internal/native.js";
+import { fieldError, isDictionary, parameterError } from "../../internal/webidl.js";
 import { Blob } from "../../web/blob.js";
 import { utf8Encode } from "../../web/encoding/text-encoder.js";
 import { Headers } from "../../web/fetch/headers.js";
@@ -49,11 +50,19 @@ const etagList = (value) => {
   }
   return list.join("\n");
 };
-const timeOf = (value) => (value === undefined || value === null ? null : +value);
+function timeOf(name, value) {
+  if (value === undefined || value === null) return null;
+  const time = value instanceof Date ? value.getTime() : value;
+  if (typeof time !== "number") throw fieldError(name, "Conditional", "date");
+  if (!Number.isFinite(time)) throw new TypeError("The value cannot be converted because it is not a valid Date.");
+  return time;
+}
 
-/** [match, noneMatch, after, before, seconds] for C, or undefined. */
-function conditionOf(onlyIf) {
+/** [match, noneMatch, after, before, seconds] for C, or undefined. A condition that is not understood is an error: it never holds. */
+function conditionOf(options, type) {
+  const onlyIf = options?.onlyIf;
   if (onlyIf === undefined || onlyIf === null) return undefined;
+  if (!isDictionary(onlyIf)) throw fieldError("onlyIf", type, "Conditional or Headers");
   if (onlyIf instanceof Headers) {
     const list = (name) => {
       const value = onlyIf.get(name);
@@ -65,7 +74,7 @@ function conditionOf(onlyIf) {
     };
     return [list("if-match"), list("if-none-match"), date("if-modified-since"), date("if-unmodified-since"), true];
   }
-  return [etagList(onlyIf.etagMatches), etagList(onlyIf.etagDoesNotMatch), timeOf(onlyIf.uploadedAfter), timeOf(onlyIf.uploadedBefore),
+  return [etagList(onlyIf.etagMatches), etagList(onlyIf.etagDoesNotMatch), timeOf("uploadedAfter", onlyIf.uploadedAfter), timeOf("uploadedBefore", onlyIf.uploadedBefore),
     onlyIf.secondsGranularity === true];
 }
 
@@ -342,9 +351,13 @@ const makeObject = (json) => new R2Object(token, JSON.parse(json));
 
 class R2MultipartUpload {
   #ns;
+  #key; // `key` and `uploadId` are the script's
+  #uploadId;
   constructor(key, ns, name, uploadId) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#ns = ns;
+    this.#key = name;
+    this.#uploadId = uploadId;
     this.key = name;
     this.uploadId = uploadId;
   }
@@ -356,7 +369,7 @@ class R2MultipartUpload {
     const ssec = keyOf(options);
     if (value === null || value === undefined) throw new TypeError("A part must have a body.");
     const [blob, size, etag] = await writeBody(this.#ns, method, value, undefined, true, ssec.bytes);
-    await this.#end(method, blob, (callback) => native.r2UploadPart(this.#ns, this.key, this.uploadId, partNumber, blob, size, etag, ssec.md5, callback));
+    await this.#end(method, blob, (callback) => native.r2UploadPart(this.#ns, this.#key, this.#uploadId, partNumber, blob, size, etag, ssec.md5, callback));
     return { partNumber, etag };
   }
   async #end(method, blob, start) {
@@ -371,7 +384,7 @@ class R2MultipartUpload {
     return json;
   }
   async abort() {
-    await this.#end("abortMultipartUpload", null, (callback) => native.r2UploadEnd(this.#ns, this.key, this.uploadId, null, null, null, callback));
+    await this.#end("abortMultipartUpload", null, (callback) => native.r2UploadEnd(this.#ns, this.#key, this.#uploadId, null, null, null, callback));
   }
   async complete(uploadedParts) {
     const method = "completeMultipartUpload";
@@ -383,7 +396,7 @@ class R2MultipartUpload {
     const joined = new Uint8Array(parts.flatMap(({ etag }) => etag.match(/../g).map((pair) => parseInt(pair, 16))));
     const etag = `${native.r2Md5(joined)}-${parts.length}`;
     const list = parts.map((part) => `${part.partNumber} ${part.etag}\n`).join("");
-    return makeObject(await this.#end(method, null, (callback) => native.r2UploadEnd(this.#ns, this.key, this.uploadId, list, etag, "{}", callback)));
+    return makeObject(await this.#end(method, null, (callback) => native.r2UploadEnd(this.#ns, this.#key, this.#uploadId, list, etag, "{}", callback)));
   }
 }
 finishInterface(R2MultipartUpload);
@@ -412,7 +425,8 @@ class R2Bucket {
     const method = "get";
     key = checkKey(method, key);
     const ssec = keyOf(options);
-    const condition = conditionOf(options?.onlyIf);
+    if (!isDictionary(options)) throw parameterError(method, "R2Bucket", 2, "GetOptions");
+    const condition = conditionOf(options, "GetOptions");
     const found = await callService((callback) => native.r2Get(this.#ns, true, key, condition, ssec.md5, callback), inside(method));
     if (found === null) return null;
     const fields = JSON.parse(found[0]);
@@ -428,7 +442,8 @@ class R2Bucket {
     const method = "put";
     key = checkKey(method, key);
     if (arguments.length < 2 || value === undefined) throw new TypeError("Failed to execute 'put' on 'R2Bucket': parameter 2 is required.");
-    const condition = conditionOf(options?.onlyIf);
+    if (!isDictionary(options)) throw parameterError(method, "R2Bucket", 3, "PutOptions");
+    const condition = conditionOf(options, "PutOptions");
     const metadata = metadataOf(method, options);
     const wanted = checksumsOf(options);
     const ssec = keyOf(options);

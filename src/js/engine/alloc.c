@@ -158,24 +158,37 @@ static uint32_t new_tag(void)
     return tag;
 }
 
-static void count(struct note *note, int64_t bytes)
+static void count(uint32_t tag, uint32_t vm, int64_t bytes)
 {
-    uint32_t holder = holder_of(note->tag);
+    uint32_t holder = holder_of(tag);
     if (holder)
         book.tags[holder].bytes += bytes;
-    atomic_fetch_add_explicit(&book.vms[note->vm].bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&book.vms[vm].bytes, bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&book.bytes, bytes, memory_order_relaxed);
+}
+
+/* Bytes of a note or a reserve begin to count for its tag, and no longer do. */
+static void count_in(uint32_t tag, uint32_t vm, int64_t bytes)
+{
+    if (tag)
+        book.tags[tag].note_count++;
+    count(tag, vm, bytes);
+}
+
+static void count_out(uint32_t tag, uint32_t vm, int64_t bytes)
+{
+    count(tag, vm, -bytes);
+    if (tag) {
+        book.tags[tag].note_count--;
+        drop_if_done(tag);
+    }
 }
 
 /* M1. Closes the gap, so that whatever was put there by way of it is found. */
 static void strike(struct note *note)
 {
-    count(note, -note->bytes);
+    count_out(note->tag, note->vm, note->bytes);
     filter_count(note->address, -1);
-    if (note->tag) {
-        book.tags[note->tag].note_count--;
-        drop_if_done(note->tag);
-    }
     size_t mask = book.capacity - 1, hole = (size_t)(note - book.notes);
     book.note_count--;
     for (size_t i = (hole + 1) & mask; book.notes[i].address; i = (i + 1) & mask) {
@@ -218,11 +231,9 @@ static void write_note(void *block)
         strike(note); /* its end was not seen */
     note = find(address);
     *note = (struct note){address, tag_of_turn(), mine.vm, mine.since};
-    if (note->tag)
-        book.tags[note->tag].note_count++;
     book.note_count++;
     filter_count(address, 1);
-    count(note, note->bytes);
+    count_in(note->tag, note->vm, note->bytes);
     pthread_mutex_unlock(&book.lock);
     mine.since = 0;
     mine.left = PERIOD / 2 + (int64_t)(next_random() % PERIOD);
@@ -277,16 +288,108 @@ void cn_js_alloc_returned(void *block)
     freed(block);
 }
 
+static uint64_t left_of(uint64_t bound, uint64_t bytes)
+{
+    if (!bound)
+        return SIZE_MAX;
+    return bytes < bound ? bound - bytes : 0;
+}
+
+static size_t room_of(uint32_t vm)
+{
+    if (!vm || !atomic_load_explicit(&on, memory_order_relaxed))
+        return SIZE_MAX;
+    uint64_t all = cn_js_alloc_bytes_all(), used = cn_account_used();
+    uint64_t heap = left_of(book.vms[vm].bound, cn_js_alloc_bytes_of(vm));
+    uint64_t process = left_of(cn_account_limit(), all > used ? all : used);
+    return heap < process ? heap : process;
+}
+
+size_t cn_js_alloc_room(void)
+{
+    return room_of(mine.vm);
+}
+
 /* M2 */
 static bool refused(size_t size)
 {
-    if (size < LARGE || !mine.vm || !atomic_load_explicit(&on, memory_order_relaxed))
+    return size >= LARGE && size > cn_js_alloc_room();
+}
+
+bool cn_js_alloc_reserve(struct cn_js_reserve *reserve, size_t bytes)
+{
+    *reserve = (struct cn_js_reserve){0};
+    if (refused(bytes))
         return false;
-    const struct vm *vm = &book.vms[mine.vm];
-    uint64_t limit = cn_account_limit(), all = cn_js_alloc_bytes_all(), used = cn_account_used();
-    if (vm->bound && cn_js_alloc_bytes() + size > vm->bound)
+    if (!atomic_load_explicit(&on, memory_order_relaxed))
         return true;
-    return limit && (all > used ? all : used) + size > limit;
+    pthread_mutex_lock(&book.lock);
+    *reserve = (struct cn_js_reserve){tag_of_turn(), mine.vm, (int64_t)bytes};
+    count_in(reserve->tag, reserve->vm, reserve->bytes);
+    pthread_mutex_unlock(&book.lock);
+    tell_if_over();
+    return true;
+}
+
+void cn_js_alloc_release(struct cn_js_reserve *reserve)
+{
+    if (!reserve->bytes)
+        return;
+    pthread_mutex_lock(&book.lock);
+    count_out(reserve->tag, reserve->vm, reserve->bytes);
+    pthread_mutex_unlock(&book.lock);
+    *reserve = (struct cn_js_reserve){0};
+}
+
+/* M7. The tag is kept for as long as the holding is there. */
+static bool take_held(struct cn_holding *base, size_t bytes)
+{
+    struct cn_js_holding *holding = CN_CONTAINER_OF(base, struct cn_js_holding, base);
+    if (!holding->counts)
+        return true;
+    if (!base->must && bytes > room_of(holding->vm))
+        return false;
+    pthread_mutex_lock(&book.lock);
+    count(holding->tag, holding->vm, (int64_t)bytes);
+    pthread_mutex_unlock(&book.lock);
+    holding->bytes += (int64_t)bytes;
+    if (mine.vm == holding->vm)
+        tell_if_over();
+    return true;
+}
+
+static void give_held(struct cn_holding *base, size_t bytes)
+{
+    struct cn_js_holding *holding = CN_CONTAINER_OF(base, struct cn_js_holding, base);
+    if (!holding->counts)
+        return;
+    pthread_mutex_lock(&book.lock);
+    count(holding->tag, holding->vm, -(int64_t)bytes);
+    pthread_mutex_unlock(&book.lock);
+    holding->bytes -= (int64_t)bytes;
+}
+
+void cn_js_holding_begin(struct cn_js_holding *holding)
+{
+    *holding =
+        (struct cn_js_holding){.base = {.take = take_held, .give = give_held}, .vm = mine.vm};
+    holding->counts = atomic_load_explicit(&on, memory_order_relaxed);
+    if (!holding->counts)
+        return;
+    pthread_mutex_lock(&book.lock);
+    holding->tag = tag_of_turn();
+    count_in(holding->tag, holding->vm, 0);
+    pthread_mutex_unlock(&book.lock);
+}
+
+void cn_js_holding_end(struct cn_js_holding *holding)
+{
+    if (!holding->counts)
+        return;
+    pthread_mutex_lock(&book.lock);
+    count_out(holding->tag, holding->vm, holding->bytes);
+    pthread_mutex_unlock(&book.lock);
+    holding->counts = false;
 }
 
 /* --- meters and VMs
@@ -335,10 +438,12 @@ void cn_js_alloc_close(void)
     mine.on_over = NULL;
 }
 
-void cn_js_alloc_bound(size_t bound)
+size_t cn_js_alloc_bound(size_t bound)
 {
+    size_t before = book.vms[mine.vm].bound;
     if (mine.vm)
         book.vms[mine.vm].bound = bound;
+    return before;
 }
 
 void cn_js_alloc_begin(struct cn_js_meter *meter)
@@ -411,13 +516,6 @@ uint64_t cn_js_alloc_bytes_all(void)
 /* --- in place of the library's functions
  * ----------------------------------------------------------- */
 
-/* The library's: the next definition of the name after ours. */
-#define ORIGINAL(type, name)                          \
-    static type original;                             \
-    if (__builtin_expect(!original, 0))               \
-        *(void **)&original = dlsym(RTLD_NEXT, name); \
-    CN_ASSERT(original)
-
 typedef void *(*allocate)(size_t size);
 typedef void *(*allocate_2)(size_t first, size_t size);   /* an alignment or a kind comes first */
 typedef void *(*try_allocate)(void **block, size_t size); /* the result is in memory */
@@ -430,7 +528,7 @@ typedef void (*release_2)(size_t kind, void *block);
     void *function(size_t size) __asm__(name); \
     void *function(size_t size)                \
     {                                          \
-        ORIGINAL(allocate, name);              \
+        CN_JS_ORIGINAL(allocate, name);        \
         return noted(original(size), size);    \
     }
 ALLOCATE(engine_malloc, "_ZN3WTF10fastMallocEm")
@@ -445,7 +543,7 @@ ALLOCATE(engine_compact_malloc, "_ZN3WTF17fastCompactMallocEm")
             *block = NULL;                                         \
             return block;                                          \
         }                                                          \
-        ORIGINAL(try_allocate, name);                              \
+        CN_JS_ORIGINAL(try_allocate, name);                        \
         void *result = original(block, size);                      \
         (void)noted(*block, size);                                 \
         return result;                                             \
@@ -460,7 +558,7 @@ TRY_ALLOCATE(engine_try_compact_malloc, "_ZN3WTF20tryFastCompactMallocEm")
     {                                                            \
         if (__builtin_expect(size >= LARGE, 0) && refused(size)) \
             return NULL;                                         \
-        ORIGINAL(allocate_2, name);                              \
+        CN_JS_ORIGINAL(allocate_2, name);                        \
         return noted(original(kind, size), size);                \
     }
 CAGE_ALLOCATE(engine_cage_zeroed_malloc, "_ZN8Gigacage15tryZeroedMallocENS_4KindEm")
@@ -471,14 +569,14 @@ void *engine_aligned_malloc(size_t alignment,
                             size_t size) __asm__("_ZN3WTF27tryFastCompactAlignedMallocEmm");
 void *engine_aligned_malloc(size_t alignment, size_t size)
 {
-    ORIGINAL(allocate_2, "_ZN3WTF27tryFastCompactAlignedMallocEmm");
+    CN_JS_ORIGINAL(allocate_2, "_ZN3WTF27tryFastCompactAlignedMallocEmm");
     return noted(original(alignment, size), size);
 }
 
 void *engine_realloc(void *old, size_t size) __asm__("_ZN3WTF11fastReallocEPvm");
 void *engine_realloc(void *old, size_t size)
 {
-    ORIGINAL(reallocate, "_ZN3WTF11fastReallocEPvm");
+    CN_JS_ORIGINAL(reallocate, "_ZN3WTF11fastReallocEPvm");
     freed(old);
     return noted(original(old, size), size);
 }
@@ -492,7 +590,7 @@ void *engine_try_realloc(void **block, void *old, size_t size)
         *block = NULL;
         return block;
     }
-    ORIGINAL(try_reallocate, "_ZN3WTF21tryFastCompactReallocEPvm");
+    CN_JS_ORIGINAL(try_reallocate, "_ZN3WTF21tryFastCompactReallocEPvm");
     freed(old);
     void *result = original(block, old, size);
     (void)noted(*block, size);
@@ -503,7 +601,7 @@ void *engine_try_realloc(void **block, void *old, size_t size)
     void function(void *block) __asm__(name); \
     void function(void *block)                \
     {                                         \
-        ORIGINAL(release, name);              \
+        CN_JS_ORIGINAL(release, name);        \
         freed(block);                         \
         original(block);                      \
     }
@@ -513,23 +611,13 @@ RELEASE(engine_aligned_free, "_ZN3WTF15fastAlignedFreeEPv")
 void engine_cage_free(size_t kind, void *block) __asm__("_ZN8Gigacage4freeENS_4KindEPv");
 void engine_cage_free(size_t kind, void *block)
 {
-    ORIGINAL(release_2, "_ZN8Gigacage4freeENS_4KindEPv");
+    CN_JS_ORIGINAL(release_2, "_ZN8Gigacage4freeENS_4KindEPv");
     freed(block);
     original(kind, block);
 }
 
 /* --- the patch
  * --------------------------------------------------------------------------------------- */
-
-static bool evaluates(struct cn_js_vm *vm, struct cn_js_context *context, const char *source)
-{
-    JSStringRef text = JSStringCreateWithUTF8CString(source);
-    cn_js_enter(context);
-    bool good = JSEvaluateScript(vm->bare, text, NULL, NULL, 1, NULL) != NULL;
-    cn_js_leave(context);
-    JSStringRelease(text);
-    return good;
-}
 
 /* What a turn takes is on its meter, of each kind; a block that is too large is refused, and then
  * things go on as before. The blocks are some PERIODs large, so that they are noted, and no larger:
@@ -547,18 +635,18 @@ static const char *prove(struct cn_js_vm *vm)
     uint64_t before = 0;
     const char *problem = NULL;
     for (size_t i = 0; i < CN_ARRAY_COUNT(takers) && !problem; i++) {
-        evaluates(vm, &context, takers[i]);
+        cn_js_engine_evaluates(&context, takers[i]);
         uint64_t now = cn_js_meter_bytes(&context.meter);
         if (now < before + 2 * PERIOD)
             problem = "memory is taken that is not seen";
         before = now;
     }
-    size_t bound = book.vms[mine.vm].bound;
-    cn_js_alloc_bound(cn_js_alloc_bytes() + (16u << 20));
-    if (!problem && evaluates(vm, &context, "new Uint8Array(256 << 20)"))
+    size_t bound = cn_js_alloc_bound(cn_js_alloc_bytes() + (16u << 20));
+    if (!problem && cn_js_engine_evaluates(&context, "new Uint8Array(256 << 20)"))
         problem = "a block that is refused is made";
     cn_js_alloc_bound(bound);
-    if (!problem && !evaluates(vm, &context, "globalThis.a = globalThis.b = globalThis.c = 0"))
+    if (!problem &&
+        !cn_js_engine_evaluates(&context, "globalThis.a = globalThis.b = globalThis.c = 0"))
         problem = "nothing works after a block was refused";
     JSGarbageCollect(vm->bare);
     cn_js_meter_end(&context.meter);

@@ -20,6 +20,13 @@
  * M4  Switched off, or with another library, nothing is noted, nothing refused, and meters show 0.
  * M5  What is not the engine's but held by one of its values (bytes that a native has lent to a
  *     typed array) is noted as if it were: rows of SQL, bodies and messages have holders too.
+ * M6  What C holds for a script while it works for it (a body that is being read, bytes on their
+ *     way to a service) is reserved for who asked before it is held, and released when it is a
+ *     value's (M5) or gone. What would pass a bound is refused as a block is (M2), or ends the
+ *     turn (M3).
+ * M7  What a library holds for a value (the state of a compressor) counts for who asked for it, as it
+ *     is taken, on whatever thread; what would pass a bound is refused, however small, since
+ *     there may be no turn to tell.
  *
  * Threads:   allocations are noted on any; a VM's meters belong to its lane.
  * Ownership: a meter is embedded in what it measures, and ended before that goes. */
@@ -29,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/holding.h"
 #include "js/engine/patch.h"
 
 struct cn_js_meter {
@@ -48,8 +56,10 @@ void cn_js_alloc_use(bool on);
  * and has none any more. Returns its number. */
 unsigned cn_js_alloc_open(size_t bound, void (*on_over)(void *data), void *data);
 void cn_js_alloc_close(void);
-/* The bound, later. */
-void cn_js_alloc_bound(size_t bound);
+/* The bound, later. Returns what it was. */
+size_t cn_js_alloc_bound(size_t bound);
+/* M2: what the VM of the calling thread may take yet; SIZE_MAX: any number. */
+size_t cn_js_alloc_room(void);
 /* The calling thread's turn is for `meter`; NULL: nobody's. */
 void cn_js_alloc_begin(struct cn_js_meter *meter);
 void cn_js_alloc_end(void);
@@ -59,6 +69,25 @@ void cn_js_alloc_switch(struct cn_js_meter *meter);
  * thread may say. */
 void cn_js_alloc_lent(void *block, size_t size);
 void cn_js_alloc_returned(void *block);
+/* M6. A reserve that is zero holds nothing. */
+struct cn_js_reserve {
+    uint32_t tag, vm;
+    int64_t bytes;
+};
+/* On the thread of a VM, in a turn: false, and nothing was reserved, if there is no room. */
+bool cn_js_alloc_reserve(struct cn_js_reserve *reserve, size_t bytes);
+/* On any thread. */
+void cn_js_alloc_release(struct cn_js_reserve *reserve);
+/* M7. Begun in a turn; what is taken later is for whom that turn was. */
+struct cn_js_holding {
+    struct cn_holding base;
+    uint32_t tag, vm;
+    bool counts;
+    int64_t bytes; /* held now */
+};
+void cn_js_holding_begin(struct cn_js_holding *holding);
+/* On any thread, when all has been given back. */
+void cn_js_holding_end(struct cn_js_holding *holding);
 /* What it measured goes, or has gone. */
 void cn_js_meter_end(struct cn_js_meter *meter);
 /* What it holds, with what ended meters have left to it. */

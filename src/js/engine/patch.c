@@ -19,12 +19,16 @@
 #include "base/assert.h"
 #include "base/diag.h"
 #include "base/err.h"
+#include "js/context.h"
 #include "js/engine/alloc.h"
 #include "js/engine/clock.h"
 #include "js/engine/dates.h"
 #include "js/engine/lock.h"
 #include "js/engine/memory.h"
 #include "js/engine/names.h"
+#include "js/engine/regexp.h"
+#include "js/engine/pages.h"
+#include "js/engine/promises.h"
 #include "js/engine/stacks.h"
 #include "js/engine/stop.h"
 #include "js/engine/string8.h"
@@ -40,9 +44,12 @@ static const char *const known_builds[] = {
 
 /* In the order in which they are proven. */
 static struct cn_js_patch_status patches[] = {
-    {.patch = &cn_js_patch_strings}, {.patch = &cn_js_patch_lock},   {.patch = &cn_js_patch_stop},
-    {.patch = &cn_js_patch_clock},   {.patch = &cn_js_patch_memory}, {.patch = &cn_js_patch_alloc},
-    {.patch = &cn_js_patch_names},   {.patch = &cn_js_patch_stacks}, {.patch = &cn_js_patch_dates},
+    {.patch = &cn_js_patch_strings}, {.patch = &cn_js_patch_lock},
+    {.patch = &cn_js_patch_stop},    {.patch = &cn_js_patch_clock},
+    {.patch = &cn_js_patch_memory},  {.patch = &cn_js_patch_alloc},
+    {.patch = &cn_js_patch_pages},   {.patch = &cn_js_patch_names},
+    {.patch = &cn_js_patch_stacks},  {.patch = &cn_js_patch_dates},
+    {.patch = &cn_js_patch_regexp},  {.patch = &cn_js_patch_promises},
 };
 
 static char build_id[65];
@@ -144,23 +151,48 @@ const char *cn_js_engine_version(void)
     return text;
 }
 
+/* The library's own, which comes after ours; of several names, the first that there is. */
+static void *find_symbol(const char *names)
+{
+    char name[256];
+    for (size_t length; *names; names += length + (names[length] == '|')) {
+        length = strcspn(names, "|");
+        CN_ASSERT(length < sizeof(name));
+        snprintf(name, sizeof(name), "%.*s", (int)length, names);
+        void *found = dlsym(RTLD_NEXT, name);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
 static void find_symbols(struct cn_js_patch_status *status)
 {
     const struct cn_js_patch *patch = status->patch;
     void *functions[CN_JS_PATCH_SYMBOLS_MAX];
     const char *missing = NULL;
     for (size_t i = 0; i < CN_JS_PATCH_SYMBOLS_MAX && patch->symbols[i]; i++) {
-        functions[i] = dlsym(RTLD_NEXT, patch->symbols[i]); /* after ours: the library's */
+        functions[i] = find_symbol(patch->symbols[i]);
         if (!functions[i])
             missing = patch->symbols[i];
     }
     if (patch->found)
         patch->found(functions);
     if (missing && status->on)
-        turn_off(status, "the library has no %s", missing);
+        turn_off(status, "the library has no %.*s", (int)strcspn(missing, "|"), missing);
 }
 
 /* Proofs. */
+
+bool cn_js_engine_evaluates(struct cn_js_context *context, const char *source)
+{
+    JSStringRef text = JSStringCreateWithUTF8CString(source);
+    cn_js_enter(context);
+    bool good = JSEvaluateScript(context->ref, text, NULL, NULL, 1, NULL) != NULL;
+    cn_js_leave(context);
+    JSStringRelease(text);
+    return good;
+}
 
 static void prove_all(struct cn_js_vm *vm)
 {

@@ -30,6 +30,7 @@
 #include <stddef.h>
 
 struct cn_err;
+struct cn_js_context;
 struct cn_js_vm;
 
 #define CN_JS_PATCH_SYMBOLS_MAX 16
@@ -42,7 +43,7 @@ struct cn_js_patch {
     const char *gain;    /* measured, with the switch */
     const char *without; /* what is otherwise when it is off */
     const char *needs;   /* another one, before it in the table, or NULL (P5) */
-    /* What the library must have. */
+    /* What the library must have; "a|b": one of them. */
     const char *symbols[CN_JS_PATCH_SYMBOLS_MAX];
     /* Takes the functions of `symbols` as the library has them, in their order. May be NULL. */
     void (*found)(void *const functions[]);
@@ -52,6 +53,14 @@ struct cn_js_patch {
      * the thread of `vm`, outside of any turn. */
     const char *(*prove)(struct cn_js_vm *vm);
 };
+
+/* Inside a function that takes the place of one of the library's: `original` is that one, the next
+ * definition of the name after ours. */
+#define CN_JS_ORIGINAL(type, name)                    \
+    static type original;                             \
+    if (__builtin_expect(!original, 0))               \
+        *(void **)&original = dlsym(RTLD_NEXT, name); \
+    CN_ASSERT(original)
 
 /* How one of them stands. */
 struct cn_js_patch_status {
@@ -65,6 +74,9 @@ struct cn_js_patch_status {
 int cn_js_engine_setup(void (*try_out)(void), struct cn_err *err);
 /* On the thread of a new VM: the first one proves what can be used; others wait for it. */
 void cn_js_engine_prove(struct cn_js_vm *vm);
+
+/* For proofs: whether the source runs to its end, as a turn of the context. */
+bool cn_js_engine_evaluates(struct cn_js_context *context, const char *source);
 
 /* The table as it stands: `count` of them. Before the first VM, what is not off counts as on. */
 const struct cn_js_patch_status *cn_js_engine_patches(size_t *count);

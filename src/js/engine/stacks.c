@@ -13,6 +13,8 @@
 #include "js/vm.h"
 
 #define OF_OBJECT "_ZN3JSC8JSObject"
+#define SPECIAL_NAMES OF_OBJECT "26getOwnSpecialPropertyNamesEPS0_PNS_14JSGlobalObjectERNS_"
+#define NAMES_MODE "ENS_22DontEnumPropertiesModeE"
 #define PROPERTY_NAME "EPNS_6JSCellEPNS_14JSGlobalObjectENS_12PropertyNameE"
 /* What the library must have: the classes' descriptions, then functions of JSObject by which their
  * places in the tables are known. */
@@ -32,8 +34,8 @@ enum symbol {
             OF_OBJECT "3put" PROPERTY_NAME "NS_7JSValueERNS_15PutPropertySlotE",                   \
             OF_OBJECT "14deleteProperty" PROPERTY_NAME "RNS_18DeletePropertySlotE",                \
             OF_OBJECT "25getOwnPropertySlotByIndexEPS0_PNS_14JSGlobalObjectEjRNS_12PropertySlotE", \
-            OF_OBJECT "26getOwnSpecialPropertyNamesEPS0_PNS_14JSGlobalObjectERNS_"                 \
-                      "17PropertyNameArrayENS_22DontEnumPropertiesModeE",                          \
+            SPECIAL_NAMES "17PropertyNameArray" NAMES_MODE "|" SPECIAL_NAMES                       \
+                          "24PropertyNameArrayBuilder" NAMES_MODE, /* 2.52 */                      \
             OF_OBJECT "17defineOwnPropertyEPS0_PNS_14JSGlobalObjectENS_12PropertyNameERKNS_"       \
                       "18PropertyDescriptorEb"                                                     \
     }

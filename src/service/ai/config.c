@@ -7,10 +7,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "server/config.h"
-#include "server/confnode.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/config.h"
+#include "config/confnode.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/def.h"
 
 struct ai {
@@ -42,7 +42,7 @@ static int bind_server(struct cn_bindings *list, struct cn_err *err)
     char *url = cn_strndup(config->server.ai.url, size);
     cn_binding_member(list, "url", url);
     cn_free(url);
-    const char *key = getenv("CAIRN_AI_KEY");
+    const char *key = cn_config_process_variable(config, "CAIRN_AI_KEY");
     if (!key && config->server.ai.key) {
         key = find_var(config, config->server.ai.key);
         if (!key)

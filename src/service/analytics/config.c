@@ -2,9 +2,9 @@
 /* service/analytics/config.c - `analytics_engine_datasets`, and the bindings to them. */
 #include "analytics/points.h"
 #include "base/err.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "object/node.h"
-#include "server/keys.h"
-#include "server/service_config.h"
 #include "service/analytics/analytics.h"
 #include "service/service.h"
 

@@ -10,11 +10,11 @@
 #include "analytics/asql.h"
 #include "analytics/points.h"
 #include "base/clock.h"
-#include "service/analytics/control_far.h"
+#include "service/analytics/control_nodes.h"
 
 struct run {
     struct cn_control_call *call;
-    struct cn_analytics_far *far; /* NULL: there are no other nodes */
+    struct cn_analytics_nodes *nodes; /* NULL: there are no other nodes */
 };
 
 static bool is_cancelled(void *data)
@@ -27,8 +27,8 @@ static int write_piece(void *data, const char *type, const void *bytes, size_t s
 {
     const struct run *run = data;
     struct cn_control_call *call = run->call;
-    if (run->far && run->far->err.code)
-        return run->far->err.code; /* F2 of control_far.h: it is not all */
+    if (run->nodes && run->nodes->err.code)
+        return run->nodes->err.code; /* F2 of control_nodes.h: it is not all */
     call->type = type;
     return call->write(call, bytes, size);
 }
@@ -44,9 +44,9 @@ static int run_sql(struct cn_control_call *call, struct cn_err *err)
     if (size == 0)
         return cn_err_set(err, CN_EINVALID, "the SQL is missing: it is the body of the request");
     struct cn_points *points = call->control->points;
-    struct run run = {call, cn_analytics_far_new(call->control->node, call->control->disk)};
+    struct run run = {call, cn_analytics_nodes_new(call->control->node, call->control->disk)};
     struct cn_asql asql = {
-        .disk = run.far ? &run.far->disk : call->control->disk,
+        .disk = run.nodes ? &run.nodes->disk : call->control->disk,
         .now_ms = cn_clock_wall_ms(cn_clock_system()),
         .cancelled = is_cancelled,
         .write = write_piece,
@@ -59,11 +59,11 @@ static int run_sql(struct cn_control_call *call, struct cn_err *err)
     rc = cn_asql_run(&asql, text, size, err);
     if (points)
         cn_points_query_end(points);
-    if (run.far && run.far->err.code) {
-        *err = run.far->err;
+    if (run.nodes && run.nodes->err.code) {
+        *err = run.nodes->err;
         rc = err->code;
     }
-    cn_analytics_far_free(run.far);
+    cn_analytics_nodes_free(run.nodes);
     return rc;
 }
 

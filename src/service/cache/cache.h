@@ -9,11 +9,11 @@
  *
  * H1  An entry that has expired is never given out.
  * H2  A body does not change: whoever holds an entry reads it to its end, also when it was
- * replaced, removed or evicted meanwhile.
+ *     replaced, removed or evicted meanwhile.
  *
  * H3  Of a cluster every node has a cache of its own, as every location of the platform has; what
- * is removed by cn_cache_remove() is removed here. A purge is for all: the other nodes are asked
- *     (service/others.h), and it has not succeeded before each of them has done it.
+ *     is removed by cn_cache_remove() is removed here. A purge is for all: the other nodes are
+ *     asked (service/node_calls.h), and it has not succeeded before each of them has done it.
  *
  * Threads:   any; one lock, held for the time of a look-up.
  * Ownership: the process; entries are counted. */
@@ -82,7 +82,7 @@ struct cn_cache_purge {
     size_t paths_size;
     bool everything;
 };
-/* For other nodes, and of them (service/others.h). */
+/* For other nodes, and of them (service/node_calls.h). */
 void cn_cache_purge_put(const struct cn_cache_purge *purge, struct cn_buf *out);
 int cn_cache_purge_asked(struct cn_services *services, const uint8_t *bytes, size_t size,
                          struct cn_buf *answer, struct cn_err *err);

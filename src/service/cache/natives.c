@@ -16,7 +16,7 @@
 #include "js/native.h"
 #include "js/work.h"
 #include "object/node.h"
-#include "service/others.h"
+#include "service/node_calls.h"
 #include "worker/instance.h"
 #include "worker/runtime.h"
 #include "worker/script.h"
@@ -31,7 +31,7 @@ static void free_held(void *data)
     cn_cache_entry_unref(((struct held *)data)->entry);
     cn_free(data);
 }
-static const struct cn_js_handle_type held_type = {"CacheEntry", free_held};
+static const struct cn_js_handle_type held_type = {.name = "CacheEntry", .free = free_held};
 
 static int64_t now_ms(void)
 {
@@ -174,7 +174,7 @@ static bool purge_others(JSContextRef ctx, const struct cn_cache_purge *purge, J
     cn_js_pin_set(&purging->callback, cn_js_context_of(ctx), callback);
     bool asked =
         bytes.size <= CN_OTHERS_SIZE_MAX &&
-        cn_others_tell(lane, &cn_service_cache, bytes.data, bytes.size, on_purged, purging);
+        cn_node_calls_tell(lane, &cn_service_cache, bytes.data, bytes.size, on_purged, purging);
     if (!asked) {
         cn_js_pin_clear(&purging->callback);
         cn_free(purging);
@@ -236,7 +236,9 @@ static void run_file(struct cn_js_work *work)
 {
     struct file_work *file = (struct file_work *)work;
     size_t done = 0;
-    while (done < file->size) {
+    if (!file->writes)
+        file->bytes = cn_try_alloc_large(file->size);
+    while (file->bytes && done < file->size) {
         ssize_t part = file->writes ? pwrite(file->entry->fd, file->bytes + done, file->size - done,
                                              (off_t)(file->offset + done))
                                     : pread(file->entry->fd, file->bytes + done, file->size - done,
@@ -276,6 +278,7 @@ static JSValueRef start_file(JSContextRef ctx, struct cn_cache_entry *entry, uin
     file->entry = entry;
     file->bytes = bytes;
     file->size = size;
+    *(writes ? &file->work.given : &file->work.made) = size;
     file->offset = offset;
     file->writes = writes;
     struct cn_runtime *runtime = cn_runtime_of(ctx);
@@ -302,6 +305,5 @@ static JSValueRef native_cache_read(CN_JS_NATIVE_ARGS)
     double offset = cn_js_to_number(ctx, cn_js_arg(1)), size = cn_js_to_number(ctx, cn_js_arg(2));
     if (!held || !(offset >= 0) || !(size > 0) || size > CN_CACHE_BODY_MAX)
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "cacheRead: bad arguments");
-    return start_file(ctx, held->entry, cn_alloc((size_t)size), (size_t)size, (uint64_t)offset,
-                      false);
+    return start_file(ctx, held->entry, NULL, (size_t)size, (uint64_t)offset, false);
 }

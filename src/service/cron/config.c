@@ -2,9 +2,9 @@
 /* service/cron/config.c - `triggers`: when a script's scheduled() handler is to run. */
 #include "base/cron.h"
 #include "base/mem.h"
-#include "server/config.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/config.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/cron/cron.h"
 #include "worker/script.h"
 

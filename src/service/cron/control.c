@@ -7,10 +7,10 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #include "admin/handler.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/mem.h"
 #include "object/node.h"
 #include "service/cron/cron.h"
@@ -52,12 +52,8 @@ static void finish(struct errand *errand)
 static struct errand *errand_new(void (*deliver)(struct cn_mail *mail, void *data))
 {
     struct errand *errand = CN_NEW(struct errand);
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&errand->lock, NULL);
-    pthread_cond_init(&errand->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    cn_cond_init(&errand->changed);
     errand->mail.deliver = deliver;
     return errand;
 }
@@ -73,12 +69,7 @@ static int go(struct cn_control_call *call, struct errand *errand, struct cn_err
     }
     pthread_mutex_lock(&errand->lock);
     while (!errand->over && !(call->cancelled && call->cancelled(call))) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += LOOK_MS * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&errand->changed, &errand->lock, &until);
+        (void)cn_cond_wait_ms(&errand->changed, &errand->lock, LOOK_MS);
     }
     bool over = errand->over;
     errand->left = !over;

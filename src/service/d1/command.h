@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli/api.h"
-#include "server/project.h"
+#include "project/project.h"
 
 struct cn_args;
 struct cn_config_d1;

@@ -16,8 +16,8 @@
 
 #include "base/mem.h"
 #include "cli/args.h"
-#include "server/config.h"
-#include "server/files.h"
+#include "config/config.h"
+#include "config/files.h"
 #include "service/d1/command.h"
 #include "service/d1/config.h"
 

@@ -3,8 +3,8 @@
 #include "service/d1/config.h"
 
 #include "base/mem.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/d1/d1.h"
 
 /* clang-format off */

@@ -216,13 +216,13 @@ static int add_param(struct cn_d1_call *d1, const struct cn_json *value, struct 
         cn_d1_call_value(d1, CN_SQL_NULL);
         return 0;
     case CN_JSON_BOOL:
-        cn_d1_call_value(d1, CN_SQL_INT)->integer = value->boolean;
+        cn_d1_call_number(d1, value->boolean);
         return 0;
     case CN_JSON_INT:
-        cn_d1_call_value(d1, CN_SQL_INT)->integer = value->integer;
+        cn_d1_call_number(d1, (double)value->integer);
         return 0;
     case CN_JSON_NUMBER:
-        cn_d1_call_value(d1, CN_SQL_REAL)->real = value->number;
+        cn_d1_call_number(d1, value->number);
         return 0;
     case CN_JSON_STRING:
         cn_d1_call_bytes(d1, CN_SQL_TEXT, value->text, value->size);
@@ -311,6 +311,8 @@ static int get_bookmark(struct cn_control_call *call, struct cn_err *err)
     int rc = find_key(call, &key, err);
     if (rc == 0 && time)
         rc = cn_control_moment(call, &key, NULL, time, bookmark, err);
+    if (rc > 0) /* whoever asks by a time restores by the bookmark */
+        rc = cn_control_had_data(call, &key, bookmark, err);
     else if (rc == 0)
         rc = cn_control_hold(call, &key, err);
     if (rc < 0)

@@ -2,6 +2,7 @@
 /* service/d1/d1.c - the class of D1 databases. See d1.h; d1_run.c runs the SQL. */
 #include "service/d1/d1.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -54,10 +55,7 @@ struct cn_d1_call *cn_d1_call_new(struct cn_namespace *ns, enum cn_d1_format for
 
 static void add_query(struct cn_d1_call *call, size_t at, size_t size)
 {
-    if (call->query_count == call->query_capacity) {
-        call->query_capacity = call->query_capacity ? 2 * call->query_capacity : 1;
-        call->queries = cn_realloc(call->queries, call->query_capacity * sizeof(*call->queries));
-    }
+    CN_GROW(call->queries, call->query_count, call->query_capacity);
     call->queries[call->query_count++] =
         (struct cn_d1_query){.at = at, .size = size, .first = call->value_count};
 }
@@ -78,14 +76,19 @@ void cn_d1_call_again(struct cn_d1_call *call)
 struct cn_d1_value *cn_d1_call_value(struct cn_d1_call *call, enum cn_sql_type type)
 {
     CN_ASSERT(call->query_count > 0);
-    if (call->value_count == call->value_capacity) {
-        call->value_capacity = call->value_capacity ? 2 * call->value_capacity : 4;
-        call->values = cn_realloc(call->values, call->value_capacity * sizeof(*call->values));
-    }
+    CN_GROW(call->values, call->value_count, call->value_capacity);
     call->queries[call->query_count - 1].count++;
     struct cn_d1_value *value = &call->values[call->value_count++];
     *value = (struct cn_d1_value){.type = type};
     return value;
+}
+
+void cn_d1_call_number(struct cn_d1_call *call, double number)
+{
+    if (isfinite(number))
+        cn_d1_call_value(call, CN_SQL_REAL)->real = number + 0.0; /* they were JSON: no -0 */
+    else
+        cn_d1_call_value(call, CN_SQL_NULL);
 }
 
 void cn_d1_call_bytes(struct cn_d1_call *call, enum cn_sql_type type, const void *bytes,

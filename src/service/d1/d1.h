@@ -106,6 +106,8 @@ void cn_d1_call_query(struct cn_d1_call *call, const char *sql, size_t size);
 /* Another one with the SQL of the last. */
 void cn_d1_call_again(struct cn_d1_call *call);
 struct cn_d1_value *cn_d1_call_value(struct cn_d1_call *call, enum cn_sql_type type);
+/* Numbers are REAL, whole ones too, as on the platform; what is not finite is NULL. */
+void cn_d1_call_number(struct cn_d1_call *call, double number);
 void cn_d1_call_bytes(struct cn_d1_call *call, enum cn_sql_type type, const void *bytes,
                       size_t size);
 

@@ -5,7 +5,6 @@
 #include "module/face.h"
 #include "service/d1/d1.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,23 +16,17 @@ static int add_value(struct cn_d1_call *call, const cairn_value *value, struct c
 {
     size_t size;
     double number;
-    int64_t integer;
     const void *bytes;
     switch (cn_value_kind(value)) {
     case CAIRN_NULL:
         cn_d1_call_value(call, CN_SQL_NULL);
         return 0;
     case CAIRN_BOOL:
-        cn_d1_call_value(call, CN_SQL_INT)->integer = cn_value_bool(value);
+        cn_d1_call_number(call, cn_value_bool(value));
         return 0;
     case CAIRN_NUMBER:
         cn_value_number(value, &number);
-        if (cn_value_int(value, &integer) == 0)
-            cn_d1_call_value(call, CN_SQL_INT)->integer = integer;
-        else if (isfinite(number))
-            cn_d1_call_value(call, CN_SQL_REAL)->real = number;
-        else
-            cn_d1_call_value(call, CN_SQL_NULL);
+        cn_d1_call_number(call, number);
         return 0;
     default:
         if (!cn_face_bytes(value, &bytes, &size))

@@ -3,8 +3,6 @@
 #include "border/d1/natives.h"
 #include "service/d1/d1.h"
 
-#include <math.h>
-
 #include "base/assert.h"
 #include "base/mem.h"
 #include "bindings/service_call.h"
@@ -15,19 +13,12 @@ static bool add_value(JSContextRef ctx, struct cn_d1_call *call, JSValueRef valu
 {
     uint8_t *bytes;
     size_t size;
-    double number;
     switch (JSValueGetType(ctx, value)) {
     case kJSTypeNull:
         cn_d1_call_value(call, CN_SQL_NULL);
         return true;
     case kJSTypeNumber:
-        number = cn_js_to_number(ctx, value);
-        if (number == floor(number) && fabs(number) < 9007199254740992.0)
-            cn_d1_call_value(call, CN_SQL_INT)->integer = (int64_t)number;
-        else if (isfinite(number))
-            cn_d1_call_value(call, CN_SQL_REAL)->real = number;
-        else
-            cn_d1_call_value(call, CN_SQL_NULL);
+        cn_d1_call_number(call, cn_js_to_number(ctx, value));
         return true;
     case kJSTypeString:
         cn_buf_clear(scratch);

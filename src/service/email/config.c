@@ -9,9 +9,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "server/config.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/config.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/def.h"
 #include "worker/script.h"
 
@@ -96,7 +96,7 @@ static void put(struct cn_buf *json, const char *key, const char *text, size_t s
 /* By the process's variable, or by the variable or secret of the project that is named. */
 static int put_password(const struct cn_config *config, struct cn_buf *json, struct cn_err *err)
 {
-    const char *password = getenv("CAIRN_EMAIL_PASSWORD");
+    const char *password = cn_config_process_variable(config, "CAIRN_EMAIL_PASSWORD");
     const char *name = config->server.email.password;
     if (!password && name)
         password = find_var(config, name);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service/hyperdrive/config.c - `hyperdrive`: bindings that lead to databases elsewhere, whose
- * connection strings come by variables, as wrangler has them, or by the configuration. */
+ * connection strings come by variables, as wrangler has them, by the id of the database, or by the
+ * configuration. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/config.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/def.h"
 
 struct entry {
@@ -25,7 +27,22 @@ SCHEMA(schema, struct entry,
     {.name = "localConnectionString", .kind = CN_FIELD_STRING, AT(entry, local_connection_string)});
 /* clang-format on */
 
-static const char *find_database(const struct entry *entry)
+#define ID_SIZE 32 /* hexadecimal digits, as the platform's are */
+
+/* The variable with which the operator gives a database to whoever may deploy. */
+static const char *find_by_id(const char *id)
+{
+    if (!id || strlen(id) != ID_SIZE || strspn(id, "0123456789abcdef") != ID_SIZE)
+        return NULL;
+    char *name = cn_sprintf("CAIRN_HYPERDRIVE_ID_%s", id);
+    const char *text = getenv(name);
+    cn_free(name);
+    return text;
+}
+
+/* By the name of the binding it is a project's of this server's disk only: H6 of deploy/hosted.h.
+ */
+static const char *find_database(const struct cn_config *config, const struct entry *entry)
 {
     static const char *const prefixes[] = {"CAIRN_HYPERDRIVE_",
                                            "CLOUDFLARE_HYPERDRIVE_LOCAL_CONNECTION_STRING_",
@@ -33,9 +50,11 @@ static const char *find_database(const struct entry *entry)
     const char *text = NULL;
     for (size_t i = 0; i < CN_ARRAY_COUNT(prefixes) && !text; i++) {
         char *name = cn_sprintf("%s%s", prefixes[i], entry->binding);
-        text = getenv(name);
+        text = cn_config_process_variable(config, name);
         cn_free(name);
     }
+    if (!text)
+        text = find_by_id(entry->id);
     return text ? text : entry->local_connection_string;
 }
 
@@ -43,7 +62,7 @@ static int bind_all(struct cn_bindings *list, const void *entries, struct cn_err
 {
     const struct entries *all = entries;
     for (size_t i = 0; i < all->count; i++) {
-        const char *text = find_database(&all->items[i]);
+        const char *text = find_database(list->config, &all->items[i]);
         if (text && strncmp(text, "postgres://", 11) != 0 &&
             strncmp(text, "postgresql://", 13) != 0 && strncmp(text, "mysql://", 8) != 0)
             return cn_err_set(err, CN_EINVALID,
@@ -53,6 +72,8 @@ static int bind_all(struct cn_bindings *list, const void *entries, struct cn_err
         cn_binding_begin(list, all->items[i].binding, "hyperdrive");
         if (text)
             cn_binding_member(list, "url", text);
+        if (!text && list->config->uploaded)
+            cn_binding_member(list, "id", all->items[i].id ? all->items[i].id : "");
         cn_binding_end(list);
     }
     return 0;

@@ -3,8 +3,8 @@
 #include "service/kv/config.h"
 
 #include "base/mem.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/kv/kv.h"
 
 /* clang-format off */

@@ -4,7 +4,7 @@
 #define CN_SERVICE_KV_CONFIG_H
 #include <stddef.h>
 
-#include "server/config.h"
+#include "config/config.h"
 
 struct cn_config_kv {
     const char *binding;

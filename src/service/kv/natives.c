@@ -89,9 +89,16 @@ static JSValueRef native_kv_namespace_put(CN_JS_NATIVE_ARGS)
     struct cn_buf body = {0};
     if (!cn_jsservice_body(ctx, cn_js_arg(2), &body))
         return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "kvNamespacePut: no body");
+    if (body.size > CN_KV_VALUE_MAX) { /* the prelude asks the value, which may lie */
+        cn_buf_fini(&body);
+        return cn_js_throw(ctx, exception, CN_JS_ERROR,
+                           "KV PUT failed: 413 The value is larger than 25 MiB.");
+    }
     struct cn_kv_call *call = call_for_key(ctx, CN_KV_PUT, cn_js_arg(0), cn_js_arg(1), exception);
-    if (!call)
+    if (!call) {
+        cn_buf_fini(&body);
         return JSValueMakeUndefined(ctx);
+    }
     call->value_size = body.size;
     call->value = cn_buf_take(&body);
     call->base.call.size = call->value_size;

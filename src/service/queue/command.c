@@ -13,7 +13,7 @@
 #include "cli/remote.h"
 #include "cli/resource.h"
 #include "cli/verb.h"
-#include "server/config.h"
+#include "config/config.h"
 #include "service/queue/config.h"
 #include "service/queue/queue.h"
 

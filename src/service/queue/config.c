@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/queue/queue.h"
 #include "worker/script.h"
 

@@ -4,7 +4,7 @@
 #define CN_SERVICE_QUEUE_CONFIG_H
 #include <stddef.h>
 
-#include "server/config.h"
+#include "config/config.h"
 
 struct cn_config_producer {
     const char *binding;

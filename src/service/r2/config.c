@@ -3,9 +3,9 @@
 #include "service/r2/config.h"
 
 #include "base/mem.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "object/node.h"
-#include "server/keys.h"
-#include "server/service_config.h"
 #include "service/r2/r2.h"
 
 /* clang-format off */

@@ -4,7 +4,7 @@
 #define CN_SERVICE_R2_CONFIG_H
 #include <stddef.h>
 
-#include "server/config.h"
+#include "config/config.h"
 
 struct cn_node;
 struct cn_project;
@@ -23,7 +23,7 @@ struct cn_r2_entries {
 
 const struct cn_r2_entries *cn_r2_entries(const struct cn_config *config);
 
-/* The script behind [cairn.s3] (config_s3.c): server/service_config.h, own_script. */
+/* The script behind [cairn.s3] (config_s3.c): config/service_config.h, own_script. */
 int cn_r2_s3_script(const struct cn_project *projects, size_t count, struct cn_node *node,
                     struct cn_script **script, struct cn_err *err);
 

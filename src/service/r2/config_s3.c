@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "config/config.h"
 #include "object/node.h"
-#include "server/config.h"
-#include "server/project.h"
+#include "project/project.h"
 #include "service/r2/config.h"
 #include "worker/script.h"
 

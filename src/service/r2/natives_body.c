@@ -46,7 +46,7 @@ static void free_writer(void *data)
 {
     unref(data);
 }
-static const struct cn_js_handle_type writer_type = {"R2Writer", free_writer};
+static const struct cn_js_handle_type writer_type = {.name = "R2Writer", .free = free_writer};
 
 static void free_body(void *data)
 {
@@ -57,7 +57,7 @@ static void free_body(void *data)
     OPENSSL_cleanse(reader->key, sizeof(reader->key));
     cn_free(reader);
 }
-static const struct cn_js_handle_type reader_type = {"R2Body", free_body};
+static const struct cn_js_handle_type reader_type = {.name = "R2Body", .free = free_body};
 
 struct cn_blobs *cn_r2_blobs(JSContextRef ctx)
 {
@@ -152,7 +152,7 @@ static JSValueRef start_write(JSContextRef ctx, struct writer *writer, const uin
     write->work.finish = finish_write;
     write->writer = writer;
     write->bytes = cn_memdup(bytes, size);
-    write->size = size;
+    write->size = write->work.given = size;
     write->finish = finish;
     writer->busy = true;
     atomic_fetch_add(&writer->refs, 1);
@@ -307,6 +307,11 @@ struct read_work {
 static void run_read(struct cn_js_work *work)
 {
     struct read_work *read = (struct read_work *)work;
+    read->bytes = cn_try_alloc_large(read->size); /* now: those that wait their turn hold nothing */
+    if (!read->bytes) {
+        read->result = cn_err_set(&read->err, CN_ENOMEM, "the body does not fit into memory");
+        return;
+    }
     read->result = cn_r2_read(read->reader->blobs, &read->reader->body, read->bytes, read->size,
                               read->offset, &read->err);
 }
@@ -337,12 +342,7 @@ static JSValueRef native_r2_read(CN_JS_NATIVE_ARGS)
     read->work.finish = finish_read;
     read->reader = reader;
     read->offset = (uint64_t)offset;
-    read->size = (size_t)size;
-    read->bytes = cn_try_alloc(read->size);
-    if (!read->bytes) {
-        cn_free(read);
-        return cn_js_throw(ctx, exception, CN_JS_RANGE_ERROR, "the body does not fit into memory");
-    }
+    read->size = read->work.made = (size_t)size;
     atomic_fetch_add(&reader->refs, 1);
     struct cn_runtime *runtime = cn_runtime_of(ctx);
     return cn_js_work_start(runtime->context, runtime->loop, &read->work);

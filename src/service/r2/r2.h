@@ -22,11 +22,11 @@
  *     are of blobs that a crash came before, and become garbage when the index starts.
  * R4  An upload that was neither completed nor aborted goes CN_R2_UPLOAD_MS_MAX after it began.
  * R5  A put refers to a blob only if its note is still there, in the same transaction. So an id
- * that is neither noted, nor referred to, nor garbage will never be referred to, whichever node has
- *     the index by then.
- * R6  In a cluster bodies lie on several disks (cluster/bodies.h), which ask the index which of
+ *     that is neither noted, nor referred to, nor garbage will never be referred to, whichever
+ *     node has the index by then.
+ * R6  In a cluster bodies lie on several disks (shard/bodies.h), which ask the index which of
  *     their blobs are known to it (KNOWN): noted, referred to (`named` has the ids), or garbage.
- * The id of a blob says which bucket's it is.
+ *     The id of a blob says which bucket's it is.
  *
  * Threads and ownership: service/service.h; cn_r2_read() from any thread, it waits for the disk. */
 #ifndef CN_SERVICE_R2_R2_H

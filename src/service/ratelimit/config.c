@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "server/config.h"
-#include "server/confnode.h"
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/config.h"
+#include "config/confnode.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/ratelimit/ratelimit.h"
 
 struct simple {

@@ -23,17 +23,20 @@ const weights = {
   stop: { weight: 6 }, // SIGTERM, and started again
   away: { weight: 2 }, // the same, some seconds later
   disk: { weight: 2 }, // killed, its data directory lost, a new replica
+  full: { weight: 2, small: true }, // its disk: it ends by itself, and comes back when there is room
+  clone: { weight: 2 }, // a copy of its directory is started beside it: it ends by itself, the copy goes on
   drain: { weight: 2 },
   guest: { weight: 1 }, // a node joins, and leaves in order
   "engine restart": { weight: 1, engine: true }, // kill -9 of the primary, started in place
   "engine wait": { weight: 2, engine: true }, // the standby stands still; waits for it are cancelled
   "engine links": { weight: 1, engine: true }, // connections to the primary are ended
+  "engine stall": { weight: 1, engine: true }, // all processes of the primary stand still for 1 to 10 s
 };
 const failOvers = ["killed", "zombie", "frozen"];
 
-export function plan({ seed, faults, failovers, net, only }) {
+export function plan({ seed, faults, failovers, net, small, only }) {
   const random = randomFrom(seed);
-  const kinds = Object.entries(weights).filter(([kind, { net: needs }]) => (net || !needs) && (!only || only.includes(kind)));
+  const kinds = Object.entries(weights).filter(([kind, needs]) => (net || !needs.net) && (small || !needs.small) && (!only || only.includes(kind)));
   const total = kinds.reduce((sum, [, { weight }]) => sum + weight, 0);
   const list = [];
   for (let i = 0; i < faults; i++) {
@@ -163,7 +166,23 @@ export class Attack {
       await pause(fault.kind === "away" ? 4000 + fault.ms / 2 : fault.kind.startsWith("kill") ? fault.ms * 0.35 : fault.ms / 20); // before others take over, or after
       await Promise.all([written, world.start(name)]);
     };
+    /** A server that is to end by itself, with a sentence. */
+    const ends = async (ending, sentence) => {
+      const { ended, output } = await ending;
+      if (!ended) throw new Error(`${name} did not end:\n${output.slice(-2000)}`);
+      if (ended.code === 0 || !sentence.test(output)) throw new Error(`${name} ended with ${JSON.stringify(ended)}, and does not say why:\n${output.slice(-2000)}`);
+    };
     switch (fault.kind) {
+      case "full": {
+        const full = ends(world.fill(name, this.limit), /No space left on device|no space to write/);
+        await Promise.all([probe(), full]);
+        await world.start(name);
+        return;
+      }
+      case "clone": {
+        await Promise.all([probe(), ends(world.clone(name, this.limit), /another process has joined the cluster with this disk/)]);
+        return;
+      }
       case "kill": return restart(world.kill(name, false));
       case "kill all": return restart(world.kill(name, true));
       case "stop":
@@ -229,6 +248,11 @@ export class Attack {
         world.second.freeze(true);
         for (const end = Date.now() + 300 + fault.ms / 4; Date.now() < end; await pause(60)) await world.cancel();
         world.second.freeze(false);
+        return written();
+      case "engine stall":
+        world.engine.freeze(true);
+        await pause(1000 + fault.ms * 0.9);
+        world.engine.freeze(false);
         return written();
       case "engine links":
         await world.cancel(world.primary, "terminate");

@@ -372,7 +372,7 @@ test("what does not come to its end is no backup: a full disk, a folder that can
     const full = await run("backup", folder, "--data", `${cluster.base}/a`);
     assert.equal(full.code, 1);
     assert.match(full.stderr, /^cairn: .*No space left on device/);
-    await noBackup(folder);
+    assert.ok(!existsSync(folder), "what was written goes");
   }
   const nowhere = await run("backup", "/proc/nothing/here", "--data", `${cluster.base}/a`);
   assert.equal(nowhere.code, 1);
@@ -390,7 +390,14 @@ test("what does not come to its end is no backup: a full disk, a folder that can
   assert.match(second.stderr, /making a backup already/);
   cluster.nodes.get("a").signal("SIGKILL");
   assert.equal((await cut).code, 1);
+  assert.ok(!existsSync(folder), "what was written goes");
+  // Who is killed himself leaves what is no backup.
+  const killed = spawn(cairn, ["backup", folder, "--data", `${cluster.base}/b`], { stdio: "ignore" });
+  await until(() => existsSync(path.join(folder, "shards/0000/REPLICA")), "the backup is under way");
+  killed.kill("SIGKILL");
+  await new Promise((resolve) => killed.on("exit", resolve));
   await noBackup(folder);
+  assert.match((await run("backup", path.join(`${cluster.base}/b`, "inside"), "--data", `${cluster.base}/b`)).stderr, /is inside the data directory/);
   // The other one gives nothing to it any more, and makes one of its own.
   const copy = path.join(tempDir(), "copy");
   good(await run("backup", copy, "--data", `${cluster.base}/b`));

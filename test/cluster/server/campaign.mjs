@@ -4,6 +4,7 @@
 //
 // Exit code 0: nothing acknowledged was lost, no answer was stale, nobody was stuck. --expect-wrong turns that round: for servers or
 // engines that are known to be wrong. --control is an engine that does not wait for its standby, and must lose something.
+import { spawnSync } from "node:child_process";
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -57,6 +58,15 @@ const say = (text) => options.quiet || console.log(`${String(seconds()).padStart
 function spread(list) {
   const sorted = [...list].sort((a, b) => a - b), at = (p) => Math.round(sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * p) - 1)]);
   return sorted.length ? `p50 ${at(0.5)}  p99 ${at(0.99)}  max ${at(1)} ms` : "none";
+}
+
+/** Whether file systems can be made here: nodes whose disk can be full. */
+function canMount(base) {
+  const dir = path.join(base, "mounts");
+  mkdirSync(dir, { recursive: true });
+  const can = spawnSync("mount", ["-t", "tmpfs", "tmpfs", dir]).status === 0;
+  if (can) spawnSync("umount", [dir]);
+  return can;
 }
 
 /** Does `what` with each of a list, some at a time. */
@@ -178,7 +188,8 @@ async function control(world, load) {
 
 async function main(base) {
   const seed = number("seed"), net = inHub ? Net.make() : null;
-  const world = await World.make({ base, net, shards: number("shards"), r2: options.r2, async: options.control });
+  const only = options.only?.split(","), small = !only || only.includes("full") ? canMount(base) : false;
+  const world = await World.make({ base, net, shards: number("shards"), r2: options.r2, async: options.control, small });
   const verdict = new Judge(), load = new Load(world, verdict, { seed, objects: number("objects"), clients: number("clients"), r2: options.r2, think: number("think") });
   const broken = options["expect-wrong"]; // then nothing is waited for long
   const attack = new Attack(world, load, { say, limit: broken ? 15_000 : 90_000 });
@@ -195,7 +206,7 @@ async function main(base) {
   say(`${number("nodes")} nodes serve, ${net ? "each in a network namespace" : "without network namespaces"}; seed ${seed}`);
 
   let done = 0;
-  const faults = plan({ seed, faults: number("faults"), failovers: number("failovers"), net, only: options.only?.split(",") });
+  const faults = plan({ seed, faults: number("faults"), failovers: number("failovers"), net, small, only });
   if (options.control) {
     await control(world, load);
   } else {
@@ -209,6 +220,7 @@ async function main(base) {
     }
     await attack.end();
     await world.whole(broken ? 20_000 : 240_000).catch((error) => attack.stuck.push(error.message));
+    if (!broken) await until(async () => (await world.ghosts()) === "", "", 90_000).catch(async () => attack.stuck.push(`the engine lists disks that nobody has: ${await world.ghosts()}`));
     await load.stop();
   }
   say("all is well again; what is there is read");

@@ -52,6 +52,7 @@ export default {
   async fetch(request, env) {
     const [, what, name, value] = new URL(request.url).pathname.split("/");
     const stub = env.LEDGER.getByName(name ?? "");
+    if (what === "throw") throw new Error(decodeURIComponent(name)); // texts.test.mjs
     if (what === "id") return Response.json(String(env.LEDGER.idFromName(name)));
     if (what === "add") return Response.json(await stub.add(value));
     if (what === "all") return Response.json(await stub.all());
@@ -159,14 +160,15 @@ export class Cluster {
   }
 
   /** Starts a node; resolves when it serves. */
-  async start(name, { data = `${this.base}/${name}`, args = [], wait = true } = {}) {
+  async start(name, { data = `${this.base}/${name}`, args = [], wait = true, admin = false } = {}) {
     const argv = ["--pdeathsig=KILL", cairn, "serve", this.project, "--listen", "127.0.0.1:0", "--lanes", "2", "--data", data,
       "--cluster", this.url(name), "--node", name, "--peer", "127.0.0.1:0", ...this.args, ...args];
-    const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: "off" } });
+    const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CAIRN_ADMIN: admin ? "127.0.0.1:0" : "off", CAIRN_STRICT: "1" } });
     const server = new Server(child, data);
     server.ready.catch(() => {}); // those who wait are told
     this.nodes.set(name, server);
     if (wait) await server.ready;
+    if (admin) [, server.adminUrl] = await server.until(/admin on (http:\S+)/);
     return server;
   }
 
@@ -213,6 +215,29 @@ export class Cluster {
     await this.engines[old].exited;
     this.engines[old] = await Postgres.copy(this.t, this.engine);
     this.#link(old);
+  }
+
+  /** A backup of the engine, as somebody would take it to disk: the folder of its data. */
+  backup() {
+    return this.engine.backup();
+  }
+
+  /** The engine is stopped, and one from the backup takes its place, with a standby of its own. */
+  async putBack(backup) {
+    this.right = this.engines;
+    for (const engine of this.engines) await engine.stop();
+    this.primary = 0;
+    this.engines = [await Postgres.restore(this.t, backup)];
+    this.engines.push(await Postgres.copy(this.t, this.engines[0]));
+    this.engines.forEach((_, i) => this.#link(i));
+  }
+
+  /** The other way round. */
+  async putRight() {
+    for (const engine of this.engines) await engine.stop();
+    this.engines = this.right;
+    for (const engine of this.engines) await engine.start();
+    this.engines.forEach((_, i) => this.#link(i));
   }
 
   /** By the engine: all shards have a live owner, and as many live replicas as there can be, up to two. */

@@ -153,6 +153,48 @@ test("migrations are applied once; a version that one node cannot serve is serve
   assert.match(await call(), /^v3 /);
 });
 
+test("a node that starts owns nothing before it has the code that is deployed", options, async (t) => {
+  const fleet = await Fleet.begin(t);
+  const clients = await fleet.clients();
+  const rooms = Array.from({ length: 24 }, (_, i) => `r${i}`);
+  const code = (version) => `import { DurableObject } from "cloudflare:workers";
+    ${version === "New" ? "export class Old extends DurableObject {}" : ""}
+    export class ${version} extends DurableObject { who() { return "${version}"; } }
+    export default { async fetch(request, env) { return new Response(await env.ROOM.getByName(new URL(request.url).pathname).who()); } };`;
+  await clients.a.deploy("x", code("Old"), room({ new_tag: "v1", steps: [{ new_sqlite_classes: ["Old"] }] }, "Old"));
+  await fleet.whole();
+  await fleet.settled();
+  assert.deepEqual(await fleet.nodes.get("b").stop(), { code: 0, signal: null });
+  await clients.a.deploy("x", code("New"), room({ old_tag: "v1", new_tag: "v2", steps: [{ new_sqlite_classes: ["New"] }] }, "New")); // b does not have it
+
+  // What it would learn of deployments is kept from it, while it has joined; then another node dies.
+  const asleep = "SELECT 1 FROM cairn.depot FOR UPDATE; SELECT pg_sleep(600)";
+  const held = fleet.engine.tryAsk(asleep);
+  const sleeps = "FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid() AND wait_event = 'PgSleep'";
+  await until(async () => (await fleet.engine.ask(`SELECT count(*) ${sleeps}`)) === "1", "the row is locked");
+  const b = await fleet.up("b", { wait: false });
+  await b.until(/ is a node of /);
+  await until(async () => (await fleet.engine.ask("SELECT count(*) FROM cairn.session x JOIN cairn.disk d ON d.id = x.disk WHERE x.live AND d.node = 'b'")) === "1", "b has a session");
+  await fleet.nodes.get("a").kill();
+  const owned = (node) => fleet.engine.ask(`SELECT count(*) FROM cairn.shard s JOIN cairn.session x ON x.id = s.owner AND x.live JOIN cairn.disk d ON d.id = x.disk WHERE d.node = '${node}'`);
+  const answers = async (node) => {
+    const list = await Promise.all(rooms.map((name) => get(fleet.nodes.get(node), `/${name}`, { host: "x.localhost" })));
+    return list.filter(({ status, text }) => status !== 200 || text !== "New");
+  };
+  // Those of which b has the only other replica wait for it; the rest is c's.
+  const bare = await fleet.engine.ask("SELECT count(*) FROM cairn.shard s WHERE NOT EXISTS (SELECT 1 FROM cairn.session x JOIN cairn.disk d ON d.id = x.disk WHERE x.live AND d.node = 'c' AND d.id = ANY (s.disks))");
+  await until(async () => Number(await owned("c")) === 16 - Number(bare), "c has taken over what it has", 20_000);
+  assert.equal(await owned("b"), "0");
+  for (const { text } of await answers("c")) assert.doesNotMatch(text, /no worker provides/);
+  assert.equal(await owned("b"), "0");
+  assert.equal(await fleet.engine.ask(`SELECT count(pg_cancel_backend(pid)) ${sleeps}`), "1");
+  await held;
+  await fleet.ready("b");
+  await until(async () => (await owned("b")) !== "0", "b owns something");
+  await until(async () => Number(await owned("b")) + Number(await owned("c")) === 16, "all shards have an owner", 60_000);
+  for (const node of ["b", "c"]) assert.deepEqual(await answers(node), [], fleet.nodes.get(node).output.slice(-3000));
+});
+
 test("a node is killed in the middle of deployments: all serve the old or the new version, whole", options, async (t) => {
   const fleet = await Fleet.begin(t);
   const clients = await fleet.clients();

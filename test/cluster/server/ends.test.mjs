@@ -46,6 +46,14 @@ export class Room extends DurableObject {
   async fetch(request) {
     const { pathname } = new URL(request.url);
     this.log.push("begun");
+    if (pathname.startsWith("/pieces/")) {
+      let left = Number(pathname.slice(8));
+      return new Response(new ReadableStream({ async pull(controller) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        if (left-- === 0) controller.close();
+        else controller.enqueue(new TextEncoder().encode("piece\\n"));
+      } }));
+    }
     if (pathname === "/down") {
       const { log } = this;
       return new Response(new ReadableStream({ async pull(controller) {
@@ -81,6 +89,7 @@ export default {
         case "add": return Response.json(await room.add(value));
         case "version": return Response.json([VERSION, await room.version()]);
         case "slow": return Response.json(await room.slow(Number(value)));
+        case "pieces": return await room.fetch("http://room/pieces/" + value);
         case "down": return await room.fetch("http://room/down");
         case "up": return await room.fetch("http://room/up", { method: "POST", body: request.body });
         case "wait": return await room.fetch("http://room/wait", { signal: request.signal });
@@ -220,6 +229,40 @@ test("new code in the middle of calls, on either side", options, async (t) => {
   assert.deepEqual(all, [...new Set(all)].sort((a, b) => a - b), "each once, in order");
   for (const number of good) assert.ok(all.includes(number), `${number} was acknowledged`);
   t.diagnostic(`${good.length} of ${made} calls succeeded during six reloads`);
+});
+
+test("a node that is drained lets streams of its objects end, for five seconds, and serves all else meanwhile", options, async (t) => {
+  const cluster = await start(t);
+  const name = "n4", owner = await cluster.owner(name), other = NODES.find((node) => node !== owner);
+  const stream = async (node, pieces) => {
+    const from = Date.now();
+    let text = "";
+    try {
+      const response = await fetch(`${cluster.nodes.get(node).url}/pieces/${name}/${pieces}`);
+      for await (const chunk of response.body) text += Buffer.from(chunk).toString();
+      return { pieces: text.split("\n").length - 1, ms: Date.now() - from };
+    } catch (error) {
+      return { pieces: text.split("\n").length - 1, ms: Date.now() - from, error: String(error.cause ?? error) };
+    }
+  };
+  // Three seconds and a half, read on either node; and without an end in time.
+  const streams = [stream(owner, 35), stream(other, 35), stream(other, 400)];
+  await said(cluster, other, name, "begun");
+  const drained = await cluster.command("drain", owner);
+  assert.equal(drained.code, 0, drained.stderr);
+  let moved = false, made = 0, slowest = 0;
+  const moves = until(async () => (await cluster.owner(name)) !== owner, "its shard has moved", 60_000).then(() => (moved = true));
+  while (!moved) {
+    const from = Date.now();
+    assert.equal(await get(cluster, other, `/add/${name}/${made++}`), 1);
+    slowest = Math.max(slowest, Date.now() - from);
+  }
+  await moves;
+  const [near, far, endless] = await Promise.all(streams);
+  for (const whole of [near, far]) assert.deepEqual([whole.pieces, whole.error], [35, undefined], JSON.stringify(whole));
+  assert.ok(endless.error, "a stream without an end is cut");
+  assert.deepEqual(await get(cluster, owner, `/all/${name}`), Array.from({ length: made }, (_, i) => String(i)));
+  t.diagnostic(`${made} calls while it was drained, the slowest ${slowest} ms; the endless stream was cut after ${endless.ms} ms`);
 });
 
 test("a node that is stopped lets calls of other nodes end", options, async (t) => {

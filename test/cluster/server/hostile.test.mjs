@@ -26,7 +26,7 @@ function every(t, ms, what) {
   t.after(() => clearInterval(timer));
 }
 
-// --- frames, as src/cluster/frame.h has them ---------------------------------------------------
+// --- frames, as src/peer/frame.h has them ---------------------------------------------------
 
 const HELLO = 1, BEAT = 2, MESSAGE = 3, COPY = 4, BODY_ASK = 16, PIPE = 32, WELCOME = 33, WHOLE = 34, LARGE = 35, PIECE = 37, CANCEL = 38;
 

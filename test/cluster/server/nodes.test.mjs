@@ -73,8 +73,10 @@ test("a node that is cut off answers nothing after its lease, and comes back by 
 
 test("a call whose answer may not leave is not left waiting: it fails as one whose outcome is not known, and the node serves again when it can", options, async (t) => {
   const cluster = await Cluster.make(t);
-  await cluster.start("a");
+  const server = await cluster.start("a");
   await cluster.ask("/add/x/before");
+  await cluster.ask("/send/first"); // what a shard learns at its first use is there
+  await server.until(/delivered first\./);
   cluster.cut("a", true); // within its lease it still takes calls
   const [write, read] = await Promise.all([cluster.try("a", "/add/x/during", 60_000), cluster.try("a", "/slow/x/2500", 60_000)]);
   for (const held of [write, read]) {
@@ -191,6 +193,8 @@ test("what cannot be served is refused at the start, with a sentence", options, 
     assert.equal((await server.exited).code, 1, server.output);
     assert.match(server.output, pattern);
   };
+  for (const peer of ["0.0.0.0:7701", "[::]:7701", "0:7701", "[::ffff:0.0.0.0]:7701"]) // others could not reach it
+    await fails("a", /is no address where other nodes can reach this one: it stands for all interfaces/, { args: ["--peer", peer] });
   await fails("a", /synchronous_standby_names is empty: .*allow_async/);
   assert.equal(await cluster.engine.ask("SELECT to_regclass('cairn.cluster') IS NULL"), "t"); // nothing is made in it
   cluster.args = ["--allow-async"];

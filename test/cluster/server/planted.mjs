@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { root } from "../../integration/lib/server.mjs";
 import { plants } from "./plants.mjs";
 
-const names = /enum cn_broken \{([^}]*)\}/.exec(readFileSync(path.join(root, "src/cluster/member_private.h"), "utf8"))[1].match(/CN_BROKEN_\w+/g);
+const names = /enum cn_broken \{([^}]*)\}/.exec(readFileSync(path.join(root, "src/membership/member_private.h"), "utf8"))[1].match(/CN_BROKEN_\w+/g);
 const number = (name) => {
   const found = names.indexOf(`CN_BROKEN_${name.toUpperCase().replaceAll("-", "_")}`);
   if (found < 0) throw new Error(`${name}: no such bug`);

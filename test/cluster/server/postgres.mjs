@@ -18,7 +18,7 @@ const bin = versions.length ? `/usr/lib/postgresql/${versions.at(-1)}/bin` : nul
 export const psql = bin && `${bin}/psql`;
 
 /** Why there is none, or false: what a test's `skip` takes. */
-export const absent = bin === null && "PostgreSQL is not installed (Debian package postgresql-15)";
+export const absent = bin === null && "PostgreSQL is not installed (Debian package postgresql)";
 
 export class Postgres {
   /** @param {string} standbys synchronous_standby_names; "": none is waited for
@@ -31,6 +31,7 @@ export class Postgres {
   }
 
   constructor(t, place, base = "/tmp") {
+    this.t = t;
     this.place = place;
     this.dir = mkdtempSync(`${base}/cairn-pg-`); // short: it has a socket
     if (user.uid) chownSync(this.dir, NOBODY, NOBODY);
@@ -41,7 +42,7 @@ export class Postgres {
   }
 
   async #run(program, ...args) {
-    await exec(path.join(bin, program), args, { ...user, cwd: this.dir });
+    await exec(program === "cp" ? program : path.join(bin, program), args, { ...user, cwd: this.dir });
   }
 
   #configure(...lines) {
@@ -84,6 +85,30 @@ export class Postgres {
     await server.start();
     await until(async () => (await of.tryAsk(`SELECT count(*) FROM pg_stat_replication WHERE application_name = '${name}' AND state = 'streaming'`)) === "1", "the standby follows");
     return server;
+  }
+
+  /** A copy of its data in a folder of its own, which no server runs on. */
+  async backup() {
+    const backup = mkdtempSync(`${path.dirname(this.dir)}/cairn-pg-`);
+    if (user.uid) chownSync(backup, NOBODY, NOBODY);
+    this.t.after(() => rmSync(backup, { recursive: true, force: true }));
+    await this.#run("pg_basebackup", "-D", `${backup}/data`, "-d", `host=${this.dir} user=cairn`, "-X", "stream", "-c", "fast", "--no-sync");
+    return backup;
+  }
+
+  /** A server that was restored from it, and does not know what came after. */
+  static async restore(t, backup, { place, base } = {}) {
+    const server = new Postgres(t, place, base);
+    await server.#run("cp", "-a", `${backup}/data`, "data");
+    server.#configure("synchronous_standby_names = '*'");
+    return server.start();
+  }
+
+  /** In order, as an administrator would: all that was committed is on its disk. */
+  async stop() {
+    if (!this.child || this.child.exitCode !== null || this.child.signalCode !== null) return;
+    this.child.kill("SIGINT");
+    await this.exited;
   }
 
   /** kill -9: its other processes end with it. */

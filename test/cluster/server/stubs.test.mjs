@@ -1,4 +1,4 @@
-// What is lent from node to node, and for how long (src/remote/loan.h): a node that dies lets go of all it held, and breaks what it has lent; one that was taken
+// What is lent from node to node, and for how long (src/remote/leases.h): a node that dies lets go of all it held, and breaks what it has lent; one that was taken
 // for dead and wakes up has no stubs; a cut between nodes breaks nothing.
 import assert from "node:assert/strict";
 import test from "node:test";

@@ -1,8 +1,8 @@
 // What a campaign is fought over: servers of PostgreSQL in three places, of which one is the primary and one its standby, and nodes, each in a place of
 // its own. With namespaces (net.mjs) everything goes by addresses that can be cut in any shape; without, by sockets of files, and a node can be cut
 // from the engine only.
-import { spawn } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { Server, cairn } from "../../integration/lib/server.mjs";
@@ -12,6 +12,7 @@ import { called, signal, signalTree } from "./processes.mjs";
 import { files } from "./worker.mjs";
 
 const SLOTS = 3;
+const DISK_MB = 160; // of a node, if it has a file system of its own
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class World {
@@ -21,10 +22,12 @@ export class World {
   #expected = new WeakSet(); // those that were to end
   #wires = new Map();
   #places = new Map();
+  #dirs = new Map(); // name: a data directory that is not the first one
+  #mounts = new Set();
   #after = [];
 
-  static async make({ base, net, shards, r2 = false, async = false, allow = false }) {
-    const world = Object.assign(new World(), { base, net, shards, r2, async, allow });
+  static async make({ base, net, shards, r2 = false, async = false, allow = false, small = false }) {
+    const world = Object.assign(new World(), { base, net, shards, r2, async, allow, small });
     for (let i = 0; i < SLOTS; i++) if (net) await net.place(`pg${i}`);
     world.slots = Array.from({ length: SLOTS }, () => null);
     world.primary = 0;
@@ -135,11 +138,50 @@ export class World {
   }
 
   data(name) {
-    return `${this.base}/${name}`;
+    return this.#dirs.get(name) ?? `${this.base}/${name}`;
+  }
+
+  /** With `small`, each node's directory is a file system of its own, which can be full. */
+  #mount(dir) {
+    if (!this.small || this.#mounts.has(dir)) return;
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    if (spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MB}m,mode=700`, "tmpfs", dir]).status !== 0) throw new Error(`no file system for ${dir}`);
+    this.#mounts.add(dir);
+    this.after(() => spawnSync("umount", ["-l", dir]));
+  }
+
+  /** Nothing more can be written by the node, until it is emptied. It must end by itself: resolves with how it ended. */
+  async fill(name, limit) {
+    const server = this.nodes.get(name), path = `${this.data(name)}/filler`;
+    this.#expected.add(server);
+    spawnSync("dd", ["if=/dev/zero", `of=${path}`, "bs=64k"], { stdio: "ignore" });
+    const ended = await Promise.race([server.exited, pause(limit)]);
+    rmSync(path, { force: true });
+    return { ended, output: server.output };
+  }
+
+  /** The node goes on from a copy of its directory beside the one that runs, which must end by itself: resolves with how it ended. */
+  async clone(name, limit) {
+    const server = this.nodes.get(name), from = this.data(name), to = `${this.base}/${name}.${Date.now()}`;
+    this.#mount(to);
+    this.freeze(name, true); // a snapshot is of one moment
+    cpSync(from, to, { recursive: true, filter: (source) => !source.endsWith(".sock") });
+    this.freeze(name, false);
+    this.#expected.add(server);
+    await pause(300);
+    this.#dirs.set(name, to);
+    await this.start(name);
+    return { ended: await Promise.race([server.exited, pause(limit)]), output: server.output };
+  }
+
+  /** Disks that the engine has in its list, and nobody has any more. */
+  ghosts() {
+    return this.engine.tryAsk("SELECT coalesce(string_agg(d.node || ' ' || to_hex(d.id), ', '), '') FROM cairn.disk d WHERE NOT EXISTS (SELECT 1 FROM cairn.session x WHERE x.live AND x.disk = d.id)");
   }
 
   /** Starts a node; resolves when it serves. */
   async start(name, { env = {} } = {}) {
+    this.#mount(this.data(name));
     const project = `${this.base}/${name}.project`;
     mkdirSync(project, { recursive: true });
     for (const [file, text] of Object.entries(files({ node: name, shards: this.shards, r2: this.r2 }))) writeFileSync(path.join(project, file), text);
@@ -164,7 +206,7 @@ export class World {
     return [...this.nodes.keys()];
   }
 
-  /** The small process that sees a node die (server/witness.h), which is no child of it. */
+  /** The small process that sees a node die (fleet/witness.h), which is no child of it. */
   #witnesses(name) {
     return called("cairn-witness", this.data(name));
   }
@@ -191,7 +233,7 @@ export class World {
   }
 
   wipe(name) {
-    rmSync(this.data(name), { recursive: true, force: true });
+    for (const entry of readdirSync(this.data(name))) rmSync(path.join(this.data(name), entry), { recursive: true, force: true });
   }
 
   /** Nodes from the engine's servers; `way` as net.mjs has it. */

@@ -17,6 +17,15 @@ test("text goes in and out in every encoding", () => {
   assertThrows(TypeError, () => Buffer.from("x", "nope"));
 });
 
+test("a text with lone surrogates is as long as byteLength() says, each three bytes", () => {
+  const halves = ["\ud800", "\udc00", "a", "\u6f22"];
+  for (const a of halves) for (const b of halves) for (const c of halves) {
+    const text = a + b + c;
+    assertEquals(Buffer.from(text).length, Buffer.byteLength(text), escape(text));
+    assertEquals(Buffer.from(text).toString(), text.toWellFormed(), escape(text));
+  }
+});
+
 test("it is made from arrays, buffers, array buffers and strings", () => {
   assertEquals([...Buffer.from([1, 256, -1])], [1, 0, 255]);
   const ab = new Uint8Array([1, 2, 3]).buffer;

@@ -64,3 +64,12 @@ test("inspecting a prototype of the platform does not throw", () => {
     assertEquals(typeof util.inspect(face.prototype), "string");
   }
 });
+
+test("a promise is shown with what it has settled with", () => {
+  const rejected = Promise.reject(new Map([[1, 2]]));
+  rejected.catch(() => {});
+  class Later extends Promise {}
+  assertEquals([Promise.resolve({ a: [1] }), new Promise(() => {}), rejected, Later.resolve("x"), [Promise.resolve()]].map((value) => util.inspect(value)), [
+    "Promise { { a: [ 1 ] } }", "Promise { <pending> }", "Promise { <rejected> Map(1) { 1 => 2 } }", "Later [Promise] { 'x' }", "[ Promise { undefined } ]",
+  ]);
+});

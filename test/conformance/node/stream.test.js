@@ -1,5 +1,5 @@
 // node:stream (+promises, consumers, web), node:zlib, node:fs
-import stream, { Readable, Writable, Transform, PassThrough, pipeline } from "node:stream";
+import Stream, { Readable, Writable, Transform, PassThrough, pipeline } from "node:stream";
 import { pipeline as pipelineAsync, finished } from "node:stream/promises";
 import { text, json, buffer } from "node:stream/consumers";
 import { ReadableStream as WebReadable } from "node:stream/web";
@@ -7,6 +7,7 @@ import zlib from "node:zlib";
 import fs from "node:fs";
 import fsp from "node:fs/promises";
 import { Buffer } from "node:buffer";
+import util from "node:util";
 import { test, assert, assertEquals, assertRejects, assertThrows } from "../harness.js";
 
 test("readable, transform, writable in a pipeline", async () => {
@@ -15,7 +16,7 @@ test("readable, transform, writable in a pipeline", async () => {
   await pipelineAsync(Readable.from(["a", "b", "c"]), upper, new Writable({ write(chunk, encoding, callback) { out.push(chunk.toString()); callback(); } }));
   assertEquals(out.join(""), "ABC");
   await assertRejects(RangeError, pipelineAsync(Readable.from(["a"]), new Transform({ transform(c, e, cb) { cb(new RangeError("x")); } }), new PassThrough()));
-  assert(stream.Readable === Readable && typeof pipeline === "function");
+  assert(Stream.Readable === Readable && typeof pipeline === "function");
 });
 
 test("async iteration, consumers, web streams", async () => {
@@ -92,4 +93,16 @@ test("fs: files and directories in memory", async () => {
   fs.rmSync("/tmp/a", { recursive: true });
   assertEquals(fs.existsSync("/tmp/a"), false);
   assertEquals(await new Promise((r) => fs.readFile("/nope", (e) => r(e.code))), "ENOENT");
+});
+
+test("the module is the old class that streams extend", () => {
+  function Through() { Stream.call(this); this.writable = this.readable = true; }
+  util.inherits(Through, Stream);
+  Through.prototype.write = function (chunk) { this.emit("data", chunk); return true; };
+  Through.prototype.end = function () { this.emit("end"); };
+  const seen = [];
+  const through = new Through();
+  through.pipe(new Stream.Writable({ write(chunk, _encoding, done) { seen.push(chunk.toString()); done(); } }));
+  through.write("a");
+  assertEquals([seen, Object.hasOwn(Stream, "promises"), Object.hasOwn(Stream, "isWritable"), Object.hasOwn(Stream, "from")], [["a"], true, true, false]);
 });

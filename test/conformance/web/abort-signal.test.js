@@ -48,10 +48,9 @@ test("AbortSignal.abort()", () => {
   assertEquals(AbortSignal.abort("why").reason, "why");
 });
 
-test("AbortSignal.timeout(): the number is in range", () => {
-  for (const wrong of [-1, NaN, Infinity, "x", 2 ** 53, undefined]) assertThrows(TypeError, () => AbortSignal.timeout(wrong));
-  for (const right of ["5", 1.5, null, 2 ** 53 - 1]) assertEquals(AbortSignal.timeout(right).aborted, false);
-}, { differs: { workerd: "it takes any number" } });
+test("AbortSignal.timeout() takes any number", () => {
+  for (const number of ["5", 1.5, null, 2 ** 53 - 1, -1, NaN, Infinity, "x", 2 ** 53, undefined]) assertEquals(AbortSignal.timeout(number).aborted, false);
+});
 
 test("AbortSignal.timeout() needs a number", () => {
   assertThrows(TypeError, () => AbortSignal.timeout());

@@ -170,3 +170,14 @@ test("the type of blob() is written as it was understood", async () => {
   assertEquals(await typeOf('Text/HTML; A="b"; c="d e"'), 'text/html;a=b;c="d e"');
   assertEquals(await typeOf("text/plain;;x"), "text/plain");
 });
+
+test("a body that was read to its end stays locked", async () => {
+  const stream = () => new ReadableStream({ start(c) { c.enqueue(new Uint8Array([120])); c.close(); } });
+  for (const response of [new Response("x"), new Response(new Uint8Array(2)), new Response(stream()), new Response(new Blob(["x"]))]) {
+    const { body } = response; // made before
+    await response.text();
+    assertEquals([response.bodyUsed, response.body.locked, body === response.body], [true, true, true]);
+    assertThrows(TypeError, () => body.getReader());
+    await assertRejects(TypeError, body.cancel());
+  }
+});

@@ -20,9 +20,22 @@ test("defaults and init", () => {
   assertEquals([f.type, f.bubbles, f.cancelable, f.composed], ["1", true, true, true]);
 });
 
-test("target is null before the event is sent", () => {
-  assertEquals([new Event("x").target, new Event("x").currentTarget], [null, null]);
-}, { differs: { workerd: "workerd gives undefined" } });
+test("there is no target before the event is sent", () => {
+  const { target, currentTarget, srcElement } = new Event("x");
+  assertEquals([target, currentTarget, srcElement], [undefined, undefined, undefined]);
+});
+
+test("source and ports of a message are ports", () => {
+  assertThrows(TypeError, () => new MessageEvent("m", { source: {} }));
+  assertThrows(TypeError, () => new MessageEvent("m", { ports: [5] }));
+  const { port1 } = new MessageChannel();
+  const event = new MessageEvent("m", { source: port1, origin: null });
+  assertEquals([event.source === port1, event.origin, event.ports.length], [true, "null", 0]);
+});
+
+test("the code of a CloseEvent has a sign", () => {
+  assertEquals([new CloseEvent("c", { code: -1 }).code, new CloseEvent("c", { code: 4000 }).code, new CloseEvent("c").code], [-1, 4000, 0]);
+});
 
 test("refuses bad arguments", () => {
   assertThrows(TypeError, () => new Event());
@@ -63,4 +76,12 @@ test("CloseEvent", () => {
   assertEquals([e.code, e.reason, e.wasClean], [1000, "r", true]);
   const d = new CloseEvent("close");
   assertEquals([d.code, d.reason, d.wasClean], [0, "", false]);
+});
+
+test("stopImmediatePropagation() is not seen in cancelBubble", () => {
+  const event = new Event("x");
+  event.stopImmediatePropagation();
+  assertEquals(event.cancelBubble, false);
+  event.stopPropagation();
+  assertEquals(event.cancelBubble, true);
 });

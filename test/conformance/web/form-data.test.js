@@ -87,3 +87,22 @@ test("refuses malformed multipart", async () => {
   await assertRejects(TypeError, parse('--b\r\nContent-Disposition: x; name="a"\r\n\r\nx\r\n--b--'), /^Content-Disposition header for FormData part must have the value "form-data"/);
   await assertRejects(TypeError, parse("--b--", "multipart/form-data"), /^No boundary string in Content-Type header/);
 });
+
+test("a body ends with its last boundary", async () => {
+  const form = new FormData();
+  form.append("a", "1");
+  for (const each of [new FormData(), form]) {
+    const response = new Response(each);
+    const boundary = /boundary="?([^"]+)/.exec(response.headers.get("content-type"))[1];
+    const text = await response.text();
+    assertEquals(text.slice(text.lastIndexOf("--" + boundary)), `--${boundary}--`);
+  }
+});
+
+test("a body without a type is not touched by formData()", async () => {
+  const stream = () => new ReadableStream({ start(c) { c.enqueue(new Uint8Array([97])); c.close(); } });
+  for (const response of [new Response(stream()), new Response(new Uint8Array([97]))]) {
+    await assertRejects(TypeError, response.formData());
+    assertEquals([response.bodyUsed, await response.text()], [false, "a"]);
+  }
+});

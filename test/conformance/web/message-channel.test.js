@@ -74,3 +74,24 @@ test("a message has no origin", async () => {
   assertEquals(await got, null);
   assertEquals(new MessageEvent("x").origin, "");
 });
+
+test("a port starts with its first listener, and knows where a message has come to", async () => {
+  const { port1, port2 } = new MessageChannel();
+  const event = await new Promise((resolve) => {
+    port2.addEventListener("message", resolve);
+    port1.postMessage(undefined);
+  });
+  assertEquals([event.data, event.source === port2, event.origin], [undefined, true, null]);
+});
+
+test("both ports are told of the end", async () => {
+  const { port1, port2 } = new MessageChannel();
+  const ends = [port1, port2].map((port) => new Promise((resolve) => port.addEventListener("close", resolve)));
+  port1.close();
+  assertEquals((await Promise.all(ends)).map((event) => event.constructor.name), ["Event", "Event"]);
+});
+
+test("what stands where a list of transfers should is refused", () => {
+  const { port1 } = new MessageChannel();
+  for (const wrong of [5, "x", { transfer: 5 }]) assertThrows(TypeError, () => port1.postMessage(1, wrong));
+});

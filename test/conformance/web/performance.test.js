@@ -55,3 +55,13 @@ test("Date is as it was", () => {
   assert(new Mine() instanceof Mine && new Mine(7).mine() === 7 && new Mine() instanceof Date);
   assertEquals(Object.prototype.toString.call(new Date()), "[object Date]");
 });
+
+test("a date is read with a small t and z, too", () => {
+  const at = Date.UTC(2020, 0, 2, 3, 4, 5);
+  for (const text of ["2020-01-02t03:04:05z", "2020-01-02T03:04:05z", "2020-01-02t03:04:05Z", "2020-01-02t03:04:05.000z", "2020-01-02t03:04:05+00:00"]) {
+    assertEquals([Date.parse(text), new Date(text).getTime()], [at, at], text);
+    class Day extends Date {}
+    assertEquals(new Day(text).getTime(), at, text);
+  }
+  assertEquals([Date.parse("2020-13-02t03:04:05z"), Date.parse("t"), Date.parse.length], [NaN, NaN, 1]);
+});

@@ -539,3 +539,19 @@ test("brand checks", async () => {
   assertThrows(TypeError, () => ReadableStream.prototype.getReader.call({}));
   assertThrows(TypeError, () => ReadableStream.prototype.tee.call(new WritableStream()));
 });
+
+test("a branch of a byte stream gives all that is queued as one chunk", async () => {
+  const bytes = (...list) => new Uint8Array(list);
+  const started = () => new ReadableStream({ type: "bytes", start(c) { c.enqueue(bytes(1, 2, 3)); c.enqueue(bytes(4)); c.enqueue(bytes(5, 6)); c.close(); } });
+  const [a, b] = started().tee().map((branch) => branch.getReader());
+  assertEquals([(await a.read()).value, (await b.read()).value, (await a.read()).done, (await b.read()).done], [bytes(1, 2, 3, 4, 5, 6), bytes(1, 2, 3, 4, 5, 6), true, true]);
+  const [c, d] = started().tee().map((branch) => branch.getReader({ mode: "byob" }));
+  const reads = [await c.read(bytes(0, 0, 0, 0)), await d.read(bytes(0, 0)), await c.read(bytes(0, 0, 0, 0)), await d.read(new Uint8Array(8))];
+  assertEquals(reads.map(({ value }) => [...value].join("")), ["1234", "12", "56", "3456"]);
+  let n = 0;
+  const pulled = new ReadableStream({ type: "bytes", pull(controller) { if (n++ > 2) controller.close(); else controller.enqueue(bytes(n, n)); } });
+  const [e, f] = pulled.tee().map((branch) => branch.getReader());
+  const seen = [];
+  for (const reader of [e, e, e, f]) seen.push([...(await reader.read()).value].join(""));
+  assertEquals(seen, ["11", "22", "33", "112233"]);
+});

@@ -119,3 +119,10 @@ test("attributes refuse other receivers", () => {
   assertThrows(TypeError, () => Object.getOwnPropertyDescriptor(Request.prototype, "url").get.call({}), /^Illegal invocation/);
   assertThrows(TypeError, () => Request.prototype.clone.call(new Response()), /^Illegal invocation/);
 });
+
+test("a body is not left behind by a method that has none", async () => {
+  const withBody = () => new Request("http://a/", { method: "POST", body: "b" });
+  for (const method of ["GET", "HEAD"]) assertThrows(TypeError, () => new Request(withBody(), { method }));
+  assertEquals(new Request(withBody(), { method: "GET", body: null }).body, null);
+  assertEquals(await new Request(withBody(), { method: "PUT" }).text(), "b");
+});

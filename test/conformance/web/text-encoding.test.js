@@ -27,6 +27,56 @@ test("encode() gives UTF-8 and replaces lone surrogates", () => {
   assertEquals(encoder.encode("x".repeat(100_000)).length, 100_000);
 });
 
+// Strings of one and of two bytes a character, and lengths on both sides of every bound of the conversions.
+function* textsToEncode() {
+  const units = ["", "a", "\xe9", "\u6f22", "\ud800", "\udc00", "\u{1f600}"];
+  for (const a of units) for (const b of units) for (const c of units) yield a + b + c;
+  for (const length of [31, 32, 33, 127, 128, 129, 4095, 4096, 4097]) {
+    for (const unit of units) {
+      yield "x".repeat(length) + unit;
+      yield "\u6f22".repeat(length) + unit;
+      yield unit + "\xe9".repeat(length);
+      yield `\ud83d${"x".repeat(length)}${unit}`;
+    }
+  }
+}
+
+/** UTF-8 as the Encoding standard has it, written for this test. */
+function utf8(text) {
+  const out = [];
+  for (const character of text) {
+    const c = character.codePointAt(0);
+    const code = c >= 0xd800 && c < 0xe000 ? 0xfffd : c;
+    if (code < 0x80) out.push(code);
+    else if (code < 0x800) out.push(0xc0 | (code >> 6), 0x80 | (code & 63));
+    else if (code < 0x10000) out.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+    else out.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+  }
+  return new Uint8Array(out);
+}
+
+test("no character of a text is lost, wherever lone surrogates stand", () => {
+  const encoder = new TextEncoder();
+  for (const text of textsToEncode()) {
+    const expected = utf8(text);
+    const into = new Uint8Array(text.length * 3);
+    assertEquals(encoder.encode(text), expected, text);
+    assertEquals(encoder.encodeInto(text, into), { read: text.length, written: expected.length }, text);
+    assertEquals(into.slice(0, expected.length), expected, text);
+    assertEquals(encoder.encode(new URLSearchParams(`${new URLSearchParams({ text })}`).get("text")), expected, text);
+  }
+});
+
+test("a text is as long as a body as it is for TextEncoder", async () => {
+  for (const text of textsToEncode()) {
+    const expected = utf8(text);
+    assertEquals(new Uint8Array(await new Blob([text]).arrayBuffer()), expected, text);
+    assertEquals(new Uint8Array(await new Blob([text, text]).arrayBuffer()).length, expected.length * 2, text);
+    assertEquals(new Uint8Array(await new Response(text).arrayBuffer()), expected, text);
+    assertEquals(new Uint8Array(await new Response(new Response(text).body).arrayBuffer()), expected, text);
+  }
+}, { differs: { workerd: "workerd encodes a lone surrogate of a body or Blob as three bytes that are no UTF-8" } });
+
 test("encodeInto() writes whole characters only", () => {
   const encoder = new TextEncoder();
   const cases = [["abc", 2, 2, 2], ["aé", 2, 1, 1], ["a€", 4, 2, 4], ["😀", 3, 0, 0], ["😀x", 5, 3, 5], ["\ud800", 3, 1, 3], ["", 4, 0, 0], ["y".repeat(50), 64, 50, 50]];

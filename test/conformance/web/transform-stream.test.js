@@ -96,6 +96,13 @@ test("aborting the writable side errors the readable side", async () => {
 });
 
 test("readableType and writableType are reserved", () => {
-  assertThrows(RangeError, () => new TransformStream({ readableType: "bytes" }));
-  assertThrows(RangeError, () => new TransformStream({ writableType: "bytes" }));
-}, { differs: { workerd: "it throws TypeError" } });
+  assertThrows(TypeError, () => new TransformStream({ readableType: "bytes" }));
+  assertThrows(TypeError, () => new TransformStream({ writableType: "bytes" }));
+});
+
+test("null is no source, sink or transformer, an empty type none", () => {
+  assertEquals([new TransformStream(null).readable.locked, new WritableStream(null).locked, new ReadableStream(null).locked, new ReadableStream({ type: "" }).locked], [false, false, false, false]);
+  assertEquals(new WritableStream({ type: "bytes" }).locked, false);
+  assertThrows(TypeError, () => new ReadableStream({ type: null }));
+  assertThrows(TypeError, () => new ReadableStream(5));
+});

@@ -42,6 +42,16 @@ test("an IPv4 address keeps its text only in the form in which it is serialized"
   assertEquals(URL.parse("http://1.2.3.256/"), null);
 });
 
+test("parse() hides no error of the caller's own, whatever its text", () => {
+  const own = new TypeError("Invalid URL string.");
+  const thrower = { toString() { throw own; } };
+  for (const parse of [() => URL.parse(thrower), () => URL.parse("/", thrower)]) {
+    let thrown;
+    try { parse(); } catch (error) { thrown = error; }
+    assertEquals(thrown === own, true);
+  }
+});
+
 test("a base is resolved against", () => {
   assertEquals(new URL("/x?y", "https://example.com/a/b").href, "https://example.com/x?y");
   assertEquals(new URL("../x", new URL("https://example.com/a/b/c")).href, "https://example.com/a/x");

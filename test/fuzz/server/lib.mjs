@@ -1,8 +1,7 @@
 // What the fuzzers of the whole server share: bytes at random, a server under sanitizers, and the end of a run.
 import { spawnSync } from "node:child_process";
-import { randomInt } from "node:crypto";
 import net from "node:net";
-import { random as numbers } from "../../lib/random.mjs";
+import { random as numbers, seedOfRun } from "../../lib/random.mjs";
 import { project, serve } from "../../integration/lib/server.mjs";
 
 export class Random {
@@ -82,7 +81,7 @@ export function exchange(port, pieces, { silence = 60, most = 1 << 20, onData } 
 export async function main({ name, files, options, once, width = 8 }) {
   const [length = "10", given] = process.argv.slice(2);
   const counted = length.endsWith("n"), share = counted ? Math.ceil(parseInt(length) / width) : Infinity;
-  const seed = Number(given ?? randomInt(2 ** 31));
+  const seed = Number(given ?? seedOfRun());
   const dir = project(files);
   const sanitized = {
     ASAN_OPTIONS: "detect_leaks=0:allow_user_segv_handler=1:abort_on_error=0:exitcode=99", UBSAN_OPTIONS: "halt_on_error=1:print_stacktrace=1:exitcode=99", Malloc: "1",

@@ -26,6 +26,8 @@ describe("the same answers from a server and from a directory", () => {
     exportOld: () => command(data, "objects", "export", ns, "alice", path.join(data, "../none/x.db")),
     restoreWrong: () => command(data, "objects", "restore", ns, "alice", "--bookmark", "nonsense"),
     restoreFuture: () => command(data, "objects", "restore", ns, "alice", "--time", "2999-01-01T00:00:00Z"),
+    restoreBefore: () => command(data, "objects", "restore", ns, "alice", "--time", "2001-01-01T00:00:00Z"),
+    afterwards: () => command(data, "objects", "sql", ns, "alice", "SELECT count(*) AS n FROM entry"),
     deleteNobody: () => command(data, "objects", "delete", ns, "nobody", "--force"),
     deleteUnasked: () => command(data, "objects", "delete", ns, "alice"),
     usage: () => command(data, "objects", "sql", ns),
@@ -48,8 +50,10 @@ describe("the same answers from a server and from a directory", () => {
     assert.deepEqual(JSON.parse(online.sqlJson.stdout.split("\n")[2]), { id: 3, text: "alice 2" });
     assert.match(online.sqlWrong.stderr, /no such table: nowhere/);
     assert.match(online.sqlForbidden.stderr, /_cf_/);
-    for (const name of ["listNothing", "sqlWrong", "sqlForbidden", "nobody", "restoreWrong", "restoreFuture", "deleteNobody", "deleteUnasked", "exportOld"])
+    for (const name of ["listNothing", "sqlWrong", "sqlForbidden", "nobody", "restoreWrong", "restoreFuture", "restoreBefore", "deleteNobody", "deleteUnasked", "exportOld"])
       assert.equal(online[name].status, 1, name);
+    assert.match(online.restoreBefore.stderr, /no data at that time/);
+    assert.equal(online.afterwards.stdout, "n\n3\n");
     assert.equal(online.usage.status, 2);
   });
 });
@@ -117,6 +121,24 @@ for (const lanes of [1, 2]) {
       const undo = /undoes it: (\S+)/.exec(restored.stdout)[1];
       assert.equal((await command(data, "objects", "restore", ns, "r", "--bookmark", undo)).status, 0);
       assert.deepEqual(await call(server, "r", "all"), ["one", "two"]);
+    });
+    test("a time at which there was no data is refused, and the instance goes on; --empty is asked for", async () => {
+      await call(server, "e", "add", "one");
+      const at = Date.now() - 1;
+      const refused = await command(data, "objects", "restore", ns, "e", "--time", "2001-01-01T00:00:00Z");
+      assert.equal(refused.status, 1);
+      assert.match(refused.stderr, /no data at that time: it was not there yet, or had been deleted/);
+      assert.deepEqual(await call(server, "e", "add", "two"), { calls: 2, count: 2 }); // the same instance
+      assert.equal((await command(data, "objects", "delete", ns, "e", "--force")).status, 0);
+      const gone = Date.now();
+      await server.untilTrue(() => Date.now() > gone + 1, "the next moment");
+      await call(server, "e", "add", "three");
+      assert.equal((await command(data, "objects", "restore", ns, "e", "--time", String(gone))).status, 1, "it was deleted then");
+      assert.deepEqual(await call(server, "e", "all"), ["three"]);
+      assert.equal((await command(data, "objects", "restore", ns, "e", "--time", String(at), "--empty")).status, 0);
+      const back = await command(data, "objects", "restore", ns, "e", "--time", String(gone), "--empty");
+      assert.equal(back.status, 0, back.stderr);
+      assert.deepEqual(await call(server, "e", "all"), []);
     });
     test("delete ends the instance and can be undone", async () => {
       await call(server, "d", "add", "one");

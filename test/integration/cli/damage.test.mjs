@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
+import { random, seedOfRun } from "../../lib/random.mjs";
 import { cairn, project, serve, tempDir } from "../lib/server.mjs";
 
 const files = {
@@ -13,8 +14,9 @@ const files = {
 };
 const check = (data) => spawnSync(cairn, ["check", data], { encoding: "utf8" });
 
-test("SECRET, classes.json, admin.token, FORMAT: every flipped bit is found", async () => {
-  const data = tempDir(), dir = project(files);
+test("SECRET, classes.json, admin.token, FORMAT: every flipped bit is found", async (t) => {
+  const data = tempDir(), dir = project(files), seed = seedOfRun(), next = random(seed);
+  t.diagnostic(`seed ${seed}`);
   const server = await serve(dir, { data, env: { CAIRN_ADMIN: "127.0.0.1:0" } });
   const id = await (await server.fetch("/")).text();
   await server.stop();
@@ -22,7 +24,7 @@ test("SECRET, classes.json, admin.token, FORMAT: every flipped bit is found", as
   for (const name of ["SECRET", "classes.json", "admin.token", "FORMAT"]) {
     const file = path.join(data, name), good = readFileSync(file);
     for (let i = 0; i < 12; i++) {
-      const bytes = Buffer.from(good), at = i === 0 ? 0 : i === 1 ? good.length - 1 : Math.floor(Math.random() * good.length), bit = Math.floor(Math.random() * 8);
+      const bytes = Buffer.from(good), at = i === 0 ? 0 : i === 1 ? good.length - 1 : Math.floor(next() * good.length), bit = Math.floor(next() * 8);
       bytes[at] ^= 1 << bit;
       writeFileSync(file, bytes);
       const { status, stdout, stderr } = check(data);

@@ -8,7 +8,7 @@ import { makeOtherLibrary, without } from "../lib/engine.mjs";
 import { ask } from "../admin/lib.mjs";
 import { cairn } from "../lib/server.mjs";
 
-const names = ["strings", "lock", "stop", "clock", "memory", "alloc", "names", "stacks", "dates"];
+const names = ["strings", "lock", "stop", "clock", "memory", "alloc", "pages", "names", "stacks", "dates", "regexp", "promises"];
 const shim = path.join(path.dirname(cairn), "load/otherengine.so");
 
 /** Per patch: "on", or why not. */
@@ -23,7 +23,7 @@ function patches(env) {
 const otherLibrary = (t, how) => ({ LD_LIBRARY_PATH: makeOtherLibrary(folder(t), how) });
 
 /** What is off for want of another (P5). */
-const needs = { clock: "stop" };
+const needs = { clock: "stop", pages: "alloc", regexp: "clock" };
 
 /** The server serves, ends a loop and a chain of microtasks (`endings`), and says `expected` once. */
 async function serves(t, env, expected, endings = ["loop", "then"]) {
@@ -58,7 +58,7 @@ test("P1: on the library of the package every patch proves itself", async (t) =>
 });
 
 test("the switch: off, single ones, all but single ones; a name that is none is refused", async (t) => {
-  for (const [text, on] of [["off", []], ["lock,stop", ["lock", "stop"]], ["-clock", names.filter((n) => n !== "clock")]]) {
+  for (const [text, on] of [["off", []], ["lock,stop", ["lock", "stop"]], ["-dates", names.filter((n) => n !== "dates")]]) {
     const found = patches({ CAIRN_ENGINE_PATCHES: text, LD_LIBRARY_PATH: "" });
     for (const name of names) assert.equal(found[name], on.includes(name) ? "on" : "off, by CAIRN_ENGINE_PATCHES", `${text}: ${name}`);
   }
@@ -83,18 +83,22 @@ const symbols = {
   clock: "_ZN3WTF7CPUTime16forCurrentThreadEv",
   memory: "_ZN3WTF27releaseFastMallocFreeMemoryEv",
   dates: "_ZN3JSC9DateCache20resetIfNecessarySlowEv",
+  promises: "_ZNK3JSC9JSPromise6statusERNS_2VME",
   alloc: "_ZN3WTF21tryFastCompactReallocEPvm",
+  pages: "_ZN3WTF11OSAllocator7protectEPvmbb",
   names: "_ZN3JSC10Identifier4fromERNS_2VMEi",
   stacks: "_ZN3JSC8JSObject26getOwnSpecialPropertyNamesEPS0_PNS_14JSGlobalObjectERNS_17PropertyNameArrayENS_22DontEnumPropertiesModeE",
+  regexp: "_ZN3JSC36startOfFixedExecutableMemoryPoolImplEv",
 };
 
 for (const [name, symbol] of Object.entries(symbols))
   test(`P1, P5: a library without ${symbol}: ${name} is off with what needs it, the others on`, async (t) => {
     const env = { ...otherLibrary(t, { rename: [symbol] }), CAIRN_ENGINE_PATCHES: "on" };
     const found = patches(env);
-    const needing = names.filter((other) => needs[other] === name);
+    const depends = (other) => needs[other] !== undefined && (needs[other] === name || depends(needs[other]));
+    const needing = names.filter(depends);
     for (const other of names) {
-      const reason = other === name ? `off, the library has no ${symbol}` : needing.includes(other) ? `off, it needs ${name}` : "on";
+      const reason = other === name ? `off, the library has no ${symbol}` : needing.includes(other) ? `off, it needs ${needs[other]}` : "on";
       assert.equal(found[other], reason, other);
     }
     // A chain of microtasks that is ended without `stop` may end the server: see `cairn version --engine`.

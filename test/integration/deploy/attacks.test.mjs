@@ -215,3 +215,19 @@ test("uploads that do not end have their share of memory and no more (A4 of acco
   assert.equal(await server.text("/"), "there");
   for (const { request } of requests) request.destroy();
 });
+
+test("the name of a module is a name and no pattern: nobody else waits for it (R3 of tools/bundler/rules.mjs)", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const stars = `${"a*".repeat(30)}b.txt`, other = `${"a".repeat(120)}c.txt`;
+  await client.deploy("w", `import t from "./${other}"; export default { fetch: () => new Response(t) };`, {
+    modules: { [stars]: ["stars", "text/plain"], [other]: ["other", "text/plain"] },
+  });
+  assert.equal(await server.text("/"), "other");
+  // What is said of the one is not said of another that a pattern would fit.
+  await client.deploy("w", `import t from "./x1.bin"; export default { fetch: () => new Response(typeof t) };`, {
+    modules: { "x*.bin": ["data", "application/octet-stream"], "x1.bin": ["text", "text/plain"] },
+  });
+  assert.equal(await server.text("/"), "string");
+});

@@ -1,10 +1,10 @@
-// A version that cannot be served takes nobody with it (F1 of worker/script.h, H5 of server/hosted.h, D9 of deploy/depot.h).
+// A version that cannot be served takes nobody with it (F1 of worker/script.h, H5 of deploy/hosted.h, D9 of v4/depot.h).
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import test from "node:test";
-import { folder, root, run } from "../lib/cairn.mjs";
+import { folder, project, root, run, serve } from "../lib/cairn.mjs";
 import { adminToken, Client, dataFolder, empty, hello, token } from "./lib.mjs";
 
 const counter = (greeting, more = "") => `
@@ -303,4 +303,54 @@ test("D1, D2: a disk that is full in the middle of a deployment: an error and th
   const { items } = await client.result("GET", "workers/scripts/w/versions");
   assert.deepEqual(readdirSync(path.join(data, "deployed/code")).sort(), items.map(({ id }) => id).sort());
   assert.deepEqual(readdirSync(path.join(data, "deployed/versions")).sort(), items.map(({ id }) => `${id}.json`).sort());
+});
+
+test("P2, P3: projects on disk that do not build hinder no upload and no neighbour, and serve as they did", async (t) => {
+  const data = dataFolder(t);
+  const config = (name) => `name = "${name}"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\nkv_namespaces = [{ binding = "KV", id = "kv" }]\n[cairn]\nhosts = ["${name}.localhost"]\n`;
+  const own = project(t, { "wrangler.toml": config("own"), "index.js": hello("own one") });
+  const other = project(t, { "wrangler.toml": config("other"), "index.js": hello("other one") });
+  const start = async () => {
+    const server = await serve(t, own, { args: [other, "--data", data, "--lanes", "2"], env: { CAIRN_ADMIN: "127.0.0.1:0", CAIRN_SANDBOX: "" } });
+    [, server.admin] = await server.until(/admin on (http:\S+)/);
+    server.api = `${server.admin}/client/v4`;
+    return server;
+  };
+  let server = await start();
+  const client = new Client(server, token(data));
+  const answers = async (expected) => {
+    for (const [name, text] of Object.entries(expected)) assert.equal((await ask(server, name))[1], text, name);
+  };
+  await client.deploy("up", hello("up one"));
+  await answers({ own: "own one", other: "other one", up: "up one" });
+  // Files that changed are none of an upload's business, whether they build or not.
+  writeFileSync(path.join(other, "index.js"), hello("other two"));
+  for (const [file, text] of [["index.js", "export default {"], ["index.js", "throw new Error('at the start');"], ["wrangler.toml", "name = ["]]) {
+    writeFileSync(path.join(own, file), text);
+    await client.deploy("up", hello(`up with ${file}`));
+    await answers({ own: "own one", other: "other one", up: `up with ${file}` });
+  }
+  // A reload is refused as a whole, and uploads go on after it.
+  writeFileSync(path.join(own, "wrangler.toml"), config("own"));
+  server.signal("SIGHUP");
+  await server.until(/at the start[^]*the last good version keeps serving/);
+  await client.deploy("up", hello("up after"));
+  await answers({ own: "own one", other: "other one", up: "up after" });
+  writeFileSync(path.join(own, "index.js"), hello("own two"));
+  server.signal("SIGHUP");
+  await server.untilTrue(async () => (await ask(server, "own"))[1] === "own two", "the reload");
+  await answers({ own: "own two", other: "other two", up: "up after" });
+  // At the start: who can be served is.
+  writeFileSync(path.join(own, "index.js"), "export default {");
+  await server.kill();
+  server = await start();
+  assert.deepEqual(await ask(server, "own"), [503, "cairn: the worker own cannot be served: its version cannot be opened"]);
+  await answers({ other: "other two", up: "up after" });
+  await server.until(/worker own cannot be served: .*the other workers serve; mend .* and reload the server/);
+  await new Client(server, client).deploy("up", hello("up again"));
+  await answers({ other: "other two", up: "up again" });
+  writeFileSync(path.join(own, "index.js"), hello("own three"));
+  server.signal("SIGHUP");
+  await server.untilTrue(async () => (await ask(server, "own"))[1] === "own three", "the reload");
+  await answers({ own: "own three", other: "other two", up: "up again" });
 });

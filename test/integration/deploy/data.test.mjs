@@ -1,7 +1,7 @@
 // Data by the platform's API: KV, D1, R2 and queues as wrangler asks for them, and a worker that is bound to what was made.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { run } from "../lib/cairn.mjs";
@@ -94,6 +94,27 @@ test("what is made by the API is what a worker finds", async (t) => {
   }
   assert.equal((await reader.ask("GET", `${values}/form`)).body, "with metadata");
   assert.equal((await deployer.ask("GET", `${values}/form`)).status, 403);
+});
+
+test("H1: a bulk read has a bound, says a key once, and holds what it says it holds", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const client = new Client(server, token(data));
+  const kv = (await client.result("POST", "storage/kv/namespaces", { json: { title: "STORE" } })).id;
+  const path = `storage/kv/namespaces/${kv}`, names = Array.from({ length: 100 }, (_, i) => `k${i}`);
+  const body = "\0\u00e9".repeat(350_000); // a megabyte, that is two and a half when escaped
+  for (const name of names) await client.result("PUT", `${path}/values/${name}`, { body, headers: { "content-type": "text/plain" } });
+  const peak = () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))[1]) / 1024;
+  const before = peak();
+  const { values } = await client.result("POST", `${path}/bulk/get`, { json: { keys: Array(100).fill("k1") } });
+  assert.deepEqual(Object.keys(values), ["k1"]);
+  assert.ok(values.k1 === body);
+  assert.deepEqual(Object.values((await client.result("POST", `${path}/bulk/get`, { json: { keys: [...names.slice(0, 20), "none"] } })).values)
+    .map((value) => value?.length ?? null), [...Array(20).fill(body.length), null]);
+  const { status, body: refused } = await client.ask("POST", `${path}/bulk/get`, { json: { keys: names } });
+  assert.equal(status, 413);
+  assert.match(refused.errors[0].message, /more than 25 MiB together/);
+  assert.ok(peak() - before < 100, `${Math.round(peak() - before)} MB more`);
 });
 
 test("D1: parameters, batches and rows apart", async (t) => {

@@ -1,4 +1,4 @@
-// Workers come by upload: what is deployed serves, is whole, and is there after a restart (src/deploy/depot.h).
+// Workers come by upload: what is deployed serves, is whole, and is there after a restart (src/v4/depot.h).
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";

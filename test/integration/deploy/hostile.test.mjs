@@ -9,9 +9,9 @@ import { Client, dataFolder, empty, hello, tally, token } from "./lib.mjs";
 
 const JS = "application/javascript+module";
 
-/** The table of src/deploy/v4.c: [method, path, scopes]. */
+/** The table of src/v4/v4.c: [method, path, scopes]. */
 function readRoutes() {
-  const source = readFileSync(path.join(root, "src/deploy/v4.c"), "utf8");
+  const source = readFileSync(path.join(root, "src/v4/v4.c"), "utf8");
   const prefixes = { V4: [], ACCOUNT: ["accounts", "*"], SCRIPT: ["accounts", "*", "workers", "scripts", "*"] };
   return [...source.matchAll(/\{"([A-Z]+)",\s*(V4|ACCOUNT|SCRIPT)\(([^)]*)\),\s*\w+,\s*(?:RAW \| )?FOR\(([^)]*)\)/g)].map(([, method, kind, list, scopes]) =>
     ({ method, parts: [...prefixes[kind], ...JSON.parse(`[${list}]`)], scopes: scopes.split("|").map((scope) => scope.trim()) }));

@@ -1,6 +1,6 @@
-// Who may what: tokens with scopes, of this account and no other (src/deploy/tokens.h, v4.h W1, W2).
+// Who may what: tokens with scopes, of this account and no other (src/v4/tokens.h, v4.h W1, W2).
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import test from "node:test";
@@ -59,6 +59,10 @@ test("no token, a wrong one, another account, an unknown path: refused in the pl
   await refused(new Client(server, { account: who.account }), "PUT", "workers/scripts/w", 401, { body: "x" });
   await refused(new Client(server, { ...who, token: `cairn_${"0".repeat(40)}` }), "GET", "/user", 401);
   await refused(new Client(server, { ...who, account: "0".repeat(32) }), "GET", "workers/scripts", 403);
+  for (const form of ["//accounts/", "/accounts//", "///accounts///"]) // however it is written (P1 of admin/target.h)
+    await refused(client, "GET", `${form}${"0".repeat(32)}/workers/scripts`, 403);
+  const slashes = await fetch(`${server.admin}//client/v4/accounts/${"0".repeat(32)}/workers/scripts`, { headers: { authorization: `Bearer ${who.token}` } });
+  assert.equal(slashes.status, 403);
   await refused(client, "GET", "nothing/here", 404);
   await refused(client, "GET", "workers/scripts/none/versions", 404);
   await refused(client, "POST", "workers/assets/upload", 403, { body: "x" }); // only with a session
@@ -119,4 +123,57 @@ test("what was begun with a token that is revoked meanwhile is refused (T2)", as
   assert.equal((await good.ask("GET", "r2/buckets/bucket/objects/key")).status, 404);
   // Nor is the session of assets that it began good for anything.
   assert.equal((await client.ask("POST", "workers/assets/upload", { body: "x", headers: { authorization: `Bearer ${jwt}` } })).status, 401);
+});
+
+test("a change that waits for another deployment is refused if its token is revoked meanwhile (T2)", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const good = new Client(server, token(data, "good"));
+  await good.deploy("w", hello("before"));
+  const late = new Client(server, token(data, "late"));
+  // It holds deployments back until its start is given up.
+  const slow = good.script("slow", "await new Promise(() => {}); export default {};");
+  await server.untilTrue(() => readdirSync(path.join(data, "deployed/code")).length === 2, "the version that does not start");
+  const changes = [
+    late.script("w", hello("after")),
+    late.script("w", hello("after"), {}, "POST", "workers/scripts/w/versions"),
+    late.ask("PATCH", "workers/workers/w/versions/latest", { json: { env: { A: { type: "secret_text", text: "x" } } } }),
+    late.ask("PUT", "workers/scripts/w/secrets", { json: { name: "A", text: "b", type: "secret_text" } }),
+    late.ask("PUT", "workers/scripts/w/schedules", { json: [{ cron: "* * * * *" }] }),
+    late.ask("POST", "storage/kv/namespaces", { json: { title: "late" } }),
+    late.ask("POST", "d1/database", { json: { name: "late" } }),
+    late.ask("POST", "r2/buckets", { json: { name: "late" } }),
+    late.ask("POST", "queues", { json: { queue_name: "late" } }),
+    late.ask("DELETE", "workers/scripts/w?force=true"),
+  ];
+  assert.equal((await late.ask("GET", "/user")).status, 200);
+  assert.equal(run(["tokens", "revoke", "late", "--data", data]).status, 0);
+  assert.equal((await slow).status, 400);
+  const answers = await Promise.all(changes); // 401: its connection was accepted after the revocation
+  for (const { status, body } of answers) assert.ok([401, 403].includes(status) && body.errors[0].code === 10000, JSON.stringify(body));
+  assert.ok(answers.some(({ status }) => status === 403));
+  assert.equal(await server.text("/"), "before");
+  assert.equal((await good.result("GET", "workers/scripts/w/versions")).items.length, 1);
+  for (const list of ["storage/kv/namespaces", "d1/database", "queues"]) assert.deepEqual(await good.result("GET", list), []);
+  assert.deepEqual((await good.result("GET", "r2/buckets")).buckets, []);
+});
+
+test("a token has an end: it is refused then, and what was begun with it too (T2)", async (t) => {
+  const data = dataFolder(t);
+  const server = await empty(t, data);
+  const good = new Client(server, token(data, "good"));
+  await good.deploy("w", hello("before"));
+  const made = JSON.parse(run(["tokens", "create", "brief", "--expires-in", "2s", "--json", "--data", data]).stdout);
+  const brief = new Client(server, made);
+  const request = http.request(`${server.api}/accounts/${made.account}/storage/kv/namespaces`, {
+    method: "POST", headers: { authorization: `Bearer ${made.token}`, "content-type": "application/json" } });
+  const answer = new Promise((resolve, reject) => request.on("response", resolve).on("error", reject));
+  await new Promise((resolve) => request.write('{"title":', resolve));
+  assert.equal((await brief.ask("GET", "/user")).status, 200);
+  assert.match(run(["tokens", "list", "--data", data]).stdout, /brief +read,deploy,data {2}until 20\d\d-\d\d-\d\dT/);
+  await server.untilTrue(async () => (await brief.ask("GET", "/user")).status === 401, "its end");
+  request.end('"late"}');
+  assert.equal((await answer).statusCode, 403);
+  assert.deepEqual(await good.result("GET", "storage/kv/namespaces"), []);
+  for (const wrong of ["0", "-1", "x", "5y", "99999d"]) assert.equal(run(["tokens", "create", "n", "--expires-in", wrong, "--data", data]).status, 1, wrong);
 });

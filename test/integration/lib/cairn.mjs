@@ -59,9 +59,9 @@ export function project(t, files, { npm = false } = {}) {
 }
 
 // Besides, what chooses how the binary itself works.
-const kept = ["CAIRN_ENGINE_PATCHES", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "Malloc"].filter((name) => process.env[name] !== undefined);
+const kept = ["CAIRN_ENGINE_PATCHES", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_PRELOAD", "JSC_useConcurrentGC", "Malloc"].filter((name) => process.env[name] !== undefined);
 const environment = (extra) => ({
-  PATH: process.env.PATH, HOME: process.env.HOME, CAIRN_ADMIN: "off", CAIRN_SANDBOX: process.env.CAIRN_SANDBOX ?? "",
+  PATH: process.env.PATH, HOME: process.env.HOME, CAIRN_ADMIN: "off", CAIRN_STRICT: "1", CAIRN_SANDBOX: process.env.CAIRN_SANDBOX ?? "",
   ...Object.fromEntries(kept.map((name) => [name, process.env[name]])), ...extra,
 });
 

@@ -89,6 +89,6 @@ export function serveClustered(projects, { args, lanes, env, data, nodes }) {
   return serveNodes(data, (name, more) =>
     spawn(cairn, ["serve", ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), ...args, ...more], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { CAIRN_ADMIN: "off", CAIRN_SANDBOX: "", ...process.env, ...env },
+      env: { CAIRN_ADMIN: "off", CAIRN_STRICT: "1", CAIRN_SANDBOX: "", ...process.env, ...env },
     }), nodes);
 }

@@ -69,13 +69,13 @@ const lone = new Set(); // data directories of `cairn dev`, which is one server:
  * `nodes: 1`: where a cluster is asked for it has so many, for objects that have to share the variables of a script.
  * @returns {Promise<Server>}
  */
-export async function serve(projects, { args = [], lanes = process.env.CAIRN_TEST_LANES ?? "1", command = "serve", env = {}, data = tempDir(), nodes } = {}) {
+export async function serve(projects, { args = [], lanes = process.env.CAIRN_TEST_LANES ?? "1", command = "serve", env = {}, data = tempDir(), nodes, user } = {}) {
   projects = [projects].flat();
   if (deployed) return (await import("../../wrangler/deployed.mjs")).serveDeployed(projects, { args, lanes, command, env, data });
   if (command === "dev") lone.add(data);
   if (clustered && command === "serve" && !lone.has(data)) return (await import("./clustered.mjs")).serveClustered(projects, { args, lanes, env, data, nodes });
   const argv = [command, ...projects, "--listen", "127.0.0.1:0", "--lanes", String(lanes), "--data", data, ...args];
-  const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { CAIRN_ADMIN: "off", ...process.env, ...env } });
+  const child = spawn(cairn, argv, { stdio: ["ignore", "pipe", "pipe"], env: { CAIRN_ADMIN: "off", CAIRN_STRICT: "1", ...process.env, ...env }, uid: user, gid: user });
   const server = new Server(child, data);
   await server.ready;
   return server;

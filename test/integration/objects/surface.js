@@ -331,7 +331,7 @@ const scripts = {
     const out = [];
     try { await box.throwsKind("custom"); } catch (e) { out.push([e.name, e.message, e.detail, e.remote]); }
     try { await box.throwsKind("aggregate"); } catch (e) { out.push([e.constructor.name, e.errors?.[0]?.message ?? null, e.cause?.message ?? null]); }
-    try { await box.throwsKind("string"); } catch (e) { out.push(e); }
+    try { await box.throwsKind("string"); } catch (e) { out.push([e instanceof Error, e.message, e.remote]); }
     try { await box.throwsKind("dom"); } catch (e) { out.push([e.name, e.message]); }
     return out;
   },

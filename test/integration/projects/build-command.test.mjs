@@ -1,4 +1,4 @@
-// `build.command` (src/server/build_command.h): its programs, and when it runs.
+// `build.command` (src/project/build_command.h): its programs, and when it runs.
 import assert from "node:assert/strict";
 import { chmodSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// Configurations as strangers have them: where they are, what build tools write, what is refused and how (src/server/findconf.h).
+// Configurations as strangers have them: where they are, what build tools write, what is refused and how (src/config/findconf.h).
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";

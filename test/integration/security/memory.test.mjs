@@ -1,6 +1,7 @@
 // The memory of the process is bounded (src/base/account.h): whoever takes it, clients or scripts, the sum stays below memory_bytes and a
 // tenth, the one that takes too much is named and gives way, and others keep their state and their answers.
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
@@ -78,6 +79,9 @@ const hog = `
       const url = new URL(request.url), [, what, a, b, c] = url.pathname.split("/");
       if (what === "burst") { const all = []; for (;;) all.push(new Uint8Array(10e6).fill(1)); }
       if (what === "objects") { const all = []; for (;;) all.push({ n: all.length, of: [1, 2, 3] }); }
+      if (what === "wasm") { const all = []; for (;;) { const memory = new WebAssembly.Memory({ initial: 160 }); new Uint8Array(memory.buffer).fill(1); all.push(memory); } }
+      if (what === "grow") { const memory = new WebAssembly.Memory({ initial: 1, maximum: 65536 }); for (;;) { memory.grow(160); new Uint8Array(memory.buffer).fill(1); } }
+      if (what === "resizable") { const all = []; for (;;) { const buffer = new ArrayBuffer(0, { maxByteLength: 10e6 }); buffer.resize(10e6); new Uint8Array(buffer).fill(1); all.push(buffer); } }
       if (what === "hoard") { for (let i = 0; i < Number(a); i++) kept.push(new Uint8Array(1 << 20).fill(1)); return new Response(String(kept.length)); }
       if (what === "messages") {
         for (let i = 0; i < Number(a); i++) {
@@ -128,7 +132,7 @@ routes = ["hog.test/*"]
   };
 }
 
-for (const what of ["burst", "objects"]) {
+for (const what of ["burst", "objects", "wasm", "grow", "resizable"]) {
   test(`a turn that allocates without end (${what}) is ended before the process is past its limit, and nobody else is`, async (t) => {
     const { server, seen, hog, innocentIsThere } = await start(t, `memory_bytes = ${500 * MB}`);
     await innocentIsThere();
@@ -204,9 +208,11 @@ test("R6 R7: a script that stops growing just below the limit is restarted, and 
   const { server, hog } = await start(t, `memory_bytes = ${limit}`);
   const innocent = () => ask(server, "innocent.test", "/");
   assert.equal((await innocent()).text, "1");
-  // As far as it is let: its own requests are refused from 90 % on.
-  for (let i = 0; i < 300 && !/level (requests|reset)/.test(server.output); i++) await hog("/hoard/4");
-  await server.untilTrue(() => /level (requests|reset)/.test(server.output), "memory that is short", 30_000);
+  // To 91 % and no further, however late the server looks: at 100 % all requests are refused.
+  await server.untilTrue(async () => {
+    if (anonymous(server.pid) < limit * 0.91) await hog("/hoard/1");
+    return /level (requests|reset)/.test(server.output);
+  }, "memory that is short", 60_000);
   // Nothing more comes from it, and nothing else gives way: it cannot stay like that.
   let count = 1;
   while (!/worker hog held \d+ MB and is restarted/.test(server.output)) {
@@ -230,6 +236,7 @@ test("M5: an object that keeps rows of SQL and is never idle is reset, and named
   const limit = 300 * MB;
   const { server, seen, hog, innocentIsThere } = await start(t, `memory_bytes = ${limit}`);
   await innocentIsThere();
+  void hog("/box/ringing/busy/0").catch(() => {}); // between two alarms it is not idle
   await hog("/box/ringing/ring");
   // Either between two alarms, or in the middle of one.
   const line = /object [0-9a-f]{64} \("ringing"\) of class Box(, worker hog held \d+ MB and is restarted|: Durable Object exceeded its memory limit)/;
@@ -317,6 +324,78 @@ test("unfinished uploads get 503 when they take too much together; the memory is
     return answer.status === 200;
   }, "an upload that is taken").catch(reject));
   assert.equal(whole, String(5 * MB));
+});
+
+test("W5: bodies of R2 that are begun faster than they are read wait, and hold nothing", async (t) => {
+  const dir = folder(t);
+  write(dir, {
+    "wrangler.toml": `name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"
+[[r2_buckets]]\nbinding = "R2"\nbucket_name = "b"\n[cairn.limits]\nmemory_bytes = ${400 * MB}\n`,
+    "index.js": `export default { async fetch(request, { R2 }) {
+        await R2.put("a", new Uint8Array(20e6).fill(7));
+        const sums = [];
+        for (let i = 0; i < 150; i++) {
+          sums.push(R2.get("a").then((object) => object.arrayBuffer()).then((bytes) => bytes.byteLength)); // none is kept
+          await scheduler.wait(0);
+        }
+        return Response.json(new Set(await Promise.all(sums)).size);
+      } };`,
+  });
+  const server = await serve(t, dir, { args: ["--lanes", "1", "--data", `${dir}/data`] }), seen = watch(t, server.pid);
+  assert.equal(await server.text("/"), "1");
+  assert.ok(seen.peak < 440 * MB, `${seen.peak >> 20} MB`);
+});
+
+const held = (name, code) => test(`M7: ${name} count for who began them`, { skip }, async (t) => {
+  const dir = folder(t);
+  write(dir, {
+    "wrangler.toml": `name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"\ncompatibility_flags = ["nodejs_compat"]
+[cairn.limits]\nmemory_bytes = ${300 * MB}\n`,
+    "index.js": `import zlib from "node:zlib";\nconst kept = [];\nexport default { async fetch(request) {
+        if (request.url.endsWith("/alive")) return new Response("alive");
+        const bytes = new Uint8Array(1e5).fill(65), text = "x".repeat(10e6);
+        for (let i = 0; i < 4000; i++) { ${code}; if (i % 8 === 0) await scheduler.wait(0); }
+        return new Response("all");
+      } };`,
+  });
+  const server = await serve(t, dir, { args: ["--lanes", "1"] }), seen = watch(t, server.pid);
+  const deaf = net.createServer((socket) => socket.pause().on("error", () => {})).listen(0, "127.0.0.1");
+  t.after(() => deaf.close());
+  await once(deaf, "listening");
+  assert.notEqual((await ask(server, "w", `/?http://127.0.0.1:${deaf.address().port}/`)).text, "all"); // refused, or ended
+  for (let i = 0; i < 100 && (await ask(server, "w", "/alive")).text !== "alive"; i++) await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.equal((await ask(server, "w", "/alive")).text, "alive");
+  assert.ok(seen.peak < 330 * MB, `${seen.peak >> 20} MB`);
+});
+held("compressors of gzip", `const stream = new CompressionStream("gzip"), writer = stream.writable.getWriter(); writer.write(bytes).catch(() => {}); kept.push(stream);
+  await Promise.race([stream.readable.getReader().read(), scheduler.wait(1)])`);
+held("compressors of zstd", `const stream = zlib.createZstdCompress({ params: { [zlib.constants.ZSTD_c_compressionLevel]: 22, [zlib.constants.ZSTD_c_windowLog]: 27 } });
+  kept.push(stream); await new Promise((resolve, reject) => stream.on("error", reject).write(bytes, () => resolve()))`);
+held("compressors of brotli", `const stream = zlib.createBrotliCompress({ params: { [zlib.constants.BROTLI_PARAM_LGWIN]: 24 } });
+  kept.push(stream); await new Promise((resolve, reject) => stream.on("error", reject).write(bytes, () => resolve()))`);
+held("bodies of fetches", `const sent = fetch(request.url.slice(request.url.indexOf("?") + 1), { method: "POST", body: text });
+  kept.push(sent); await Promise.race([sent, scheduler.wait(5)])`);
+
+test("Q1: rows that statements sort count for their object, and are bounded; a neighbour's small ones go on", { skip }, async (t) => {
+  const dir = folder(t);
+  write(dir, {
+    "wrangler.toml": `name = "w"\nmain = "index.js"\ncompatibility_date = "2026-01-01"
+[[durable_objects.bindings]]\nname = "BOX"\nclass_name = "Box"\n[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Box"]\n[cairn.limits]\nmemory_bytes = ${300 * MB}\n`,
+    "index.js": `import { DurableObject } from "cloudflare:workers";\nconst kept = [];
+      const rows = (n) => "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < " + n + ") SELECT n, randomblob(1000000) AS b FROM c ORDER BY b";
+      export class Box extends DurableObject {
+        sorts() { for (let i = 0; i < 10; i++) { const cursor = this.ctx.storage.sql.exec(rows(100)); cursor.next(); kept.push(cursor); } }
+        small() { return this.ctx.storage.sql.exec("SELECT column1 AS n FROM (VALUES (1), (2)) ORDER BY -n").toArray().length; }
+      }
+      export default { async fetch(request, { BOX }) {
+        if (request.url.endsWith("/small")) return new Response(String(await BOX.getByName("b").small()));
+        try { await BOX.getByName("a").sorts(); return new Response("all"); } catch (error) { return new Response(error.message); }
+      } };`,
+  });
+  const server = await serve(t, dir, { args: ["--lanes", "1", "--data", `${dir}/data`] }), seen = watch(t, server.pid);
+  assert.match((await ask(server, "w", "/")).text, /SQLITE_NOMEM|memory/);
+  assert.equal((await ask(server, "w", "/small")).text, "2");
+  assert.ok(seen.peak < 330 * MB, `${seen.peak >> 20} MB`);
 });
 
 test("a single array past every bound is a RangeError, and the lane goes on", { skip }, async (t) => {

@@ -5,8 +5,9 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { project, raw, serve, tempDir } from "../lib/server.mjs";
-import { command } from "../admin/lib.mjs";
+import { ask, command } from "../admin/lib.mjs";
 import { objects } from "../lib/toml.mjs";
 
 const config = `name = "app"
@@ -52,17 +53,45 @@ test("a build command runs outside", async (t) => {
   await server.stop();
 });
 
-test("files elsewhere are not its own: backups go where it was told", async (t) => {
+// The builder runs outside, and a server that was broken into can write all of its data directory: here a
+// thread of the test does, all the time.
+test("what is built outside is not said by a file of the data directory", async (t) => {
+  const dir = project({ "wrangler.toml": config, "src/index.js": worker("one"), "secret.js": "export default 'secret';" });
+  const outside = tempDir();
+  const server = await serve(dir, { args: ["--sandbox"] });
+  t.after(() => server.kill());
+  const bundle = path.join(server.data, "bundle/app");
+  const job = { ...JSON.parse(readFileSync(path.join(bundle, "job.json"), "utf8")), entry: path.join(dir, "secret.js"), out: outside };
+  const replace = new Worker(`const { renameSync, writeFileSync } = require("node:fs"), { file, text } = require("node:worker_threads").workerData;
+    for (;;) { writeFileSync(file + ".evil", text); renameSync(file + ".evil", file); }`,
+    { eval: true, workerData: { file: path.join(bundle, "job.json"), text: JSON.stringify(job) } });
+  t.after(() => replace.terminate());
+  for (let i = 0; i < 5; i++) {
+    writeFileSync(path.join(dir, "src/index.js"), worker(`round ${i}`));
+    server.signal("SIGHUP");
+    await server.until(new RegExp(`(reloaded[^]*){${i + 1}}|does not build`));
+    assert.equal(await server.text("/"), `round ${i} ${i + 1}`);
+  }
+  assert.deepEqual(readdirSync(outside), []);
+  await server.stop();
+});
+
+test("files elsewhere are not its own: `cairn backup` writes its folder itself, a path goes where the server was told", async (t) => {
   const dir = project({ "wrangler.toml": config, "src/index.js": worker("x") });
   const allowed = tempDir(), other = tempDir();
   const server = await serve(dir, { args: ["--sandbox", "--sandbox-write", allowed] });
   t.after(() => server.kill());
   await server.text("/");
-  const refused = await command(server.data, "backup", path.join(other, "copy"));
-  assert.equal(refused.status, 1);
-  assert.match(refused.stderr, /cannot write to .*--sandbox-write names it\): Permission denied/);
+  const done = await command(server.data, "backup", path.join(other, "copy"));
+  assert.equal(done.status, 0, done.stderr);
+  assert.equal((await command(path.join(other, "copy"), "check")).status, 0);
+  const write = (folder) => ask({ data: server.data }, "POST", "/api/backup", { body: { path: folder } });
+  mkdirSync(path.join(other, "second"));
+  assert.match((await write(path.join(other, "second"))).json.error.message, /Permission denied/);
+  assert.deepEqual(readdirSync(path.join(other, "second")), []);
   mkdirSync(path.join(allowed, "copy"));
-  assert.equal((await command(server.data, "backup", path.join(allowed, "copy"))).status, 0);
+  assert.equal((await write(path.join(allowed, "copy"))).status, 200);
+  assert.equal((await command(path.join(allowed, "copy"), "check")).status, 0);
   await server.stop();
 });
 

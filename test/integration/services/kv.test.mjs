@@ -198,6 +198,7 @@ for (const lanes of [1, 2]) {
     test("KV-2 KV-6 expiration is checked", async () => {
       const now = await run(server, "now");
       const reject = (options, message) => assert.rejects(run(server, "put", "e", "v", options), { message });
+      await reject(60, "Failed to execute 'put' on 'KvNamespace': parameter 3 is not of type 'PutOptions'.");
       await reject({ expirationTtl: 59 }, "KV PUT failed: 400 Invalid expiration_ttl of 59. Expiration TTL must be at least 60.");
       await reject({ expirationTtl: 0 }, "KV PUT failed: 400 Invalid expiration_ttl of 0. Please specify integer greater than 0.");
       await reject({ expirationTtl: "soon" }, "KV PUT failed: 400 Invalid expiration_ttl of 0. Please specify integer greater than 0.");

@@ -131,6 +131,73 @@ for (const lanes of [1, 2]) {
   });
 }
 
+// Consumers that change what they were given; each throws or retries what it says, and keeps nothing else.
+const CHANGES = {
+  shift: "const seen = []; let m; while ((m = batch.messages.shift())) seen.push(m); seen[2].retry();",
+  reverse: "batch.messages.reverse()[0].retry();",
+  length: "const last = batch.messages[2]; batch.messages.length = 0; last.retry();",
+  grow: "const [, , m] = batch.messages; batch.messages.push(m, m); m.retry();",
+  replace: "const m = batch.messages[2]; batch.messages = []; m.retry();",
+  proxy: "const m = batch.messages[2]; batch.messages = new Proxy(batch.messages, { get() { throw 1; } }); m.retry();",
+  patched: "for (const name of ['setUint8', 'setInt32']) DataView.prototype[name] = () => {}; batch.messages[2].retry();",
+  throws: "batch.messages[0].ack(); batch.messages[1].ack(); batch.messages.splice(0); throw new Error('on purpose');",
+};
+for (const [name, text] of Object.entries(CHANGES)) {
+  test(`Q-4 a consumer that changes batch.messages loses nothing: ${name}`, async (t) => {
+    const config = { name: "q", main: "index.js", compatibility_date: "2026-01-01", kv_namespaces: [{ binding: "SEEN" }],
+      queues: { producers: [{ binding: "QUEUE", queue: "work" }], consumers: [{ queue: "work", max_batch_size: 3, max_batch_timeout: 1, max_retries: 1 }] } };
+    const server = await serve(project({ "wrangler.json": JSON.stringify(config), "index.js": `
+      export default {
+        async fetch(request, env) {
+          if (request.method === "POST") return Response.json(await env.QUEUE.sendBatch([{ body: 0 }, { body: 1 }, { body: 2 }]));
+          return Response.json({ left: (await env.QUEUE.metrics()).backlogCount, again: await env.SEEN.get("again") });
+        },
+        async queue(batch, env) {
+          if (batch.messages[0].attempts === 2) return env.SEEN.put("again", batch.messages.map((m) => m.body).join());
+          ${text}
+        },
+      };` }));
+    t.after(() => server.kill());
+    await (await server.fetch("/", { method: "POST" })).json();
+    const state = async () => (await server.fetch("/")).json();
+    await server.untilTrue(async () => (await state()).left === 0, "the end of all messages");
+    assert.deepEqual(await state(), { left: 0, again: "2" });
+  });
+}
+
+// What handlers give to waitUntil(): [code of the handler, of the first delivery; which messages come again].
+const WAITING = {
+  "rejected": ["ctx.waitUntil(scheduler.wait(20).then(() => { throw new Error('on purpose'); }));", "0,1,2"],
+  "rejected, beside acknowledged ones": ["batch.messages[0].ack(); ctx.waitUntil(Promise.reject(new Error('on purpose')));", "1,2"],
+  "with verdicts": ["ctx.waitUntil(scheduler.wait(20).then(() => { batch.messages[2].retry(); }));", "2"],
+  "begun by another": ["ctx.waitUntil(scheduler.wait(10).then(() => ctx.waitUntil(scheduler.wait(10).then(() => batch.retryAll()))));", "0,1,2"],
+  "and a handler that throws": ["ctx.waitUntil(scheduler.wait(20).then(() => { batch.messages[0].ack(); })); throw new Error('on purpose');", "1,2"],
+};
+const NO_WAIT = "queue_consumer_no_wait_for_wait_until";
+for (const [name, [text, again]] of [...Object.entries(WAITING), [NO_WAIT, [WAITING.rejected[0] + " batch.messages[2].retry();", "2"]]]) {
+  test(`Q-4 promises of waitUntil() are part of the handler: ${name}`, async (t) => {
+    const config = { name: "q", main: "index.js", compatibility_date: "2026-01-01", kv_namespaces: [{ binding: "SEEN" }],
+      compatibility_flags: name === NO_WAIT ? [NO_WAIT] : [],
+      queues: { producers: [{ binding: "QUEUE", queue: "work" }], consumers: [{ queue: "work", max_batch_size: 3, max_batch_timeout: 1, max_retries: 1 }] } };
+    const server = await serve(project({ "wrangler.json": JSON.stringify(config), "index.js": `
+      export default {
+        async fetch(request, env) {
+          if (request.method === "POST") return Response.json(await env.QUEUE.sendBatch([{ body: 0 }, { body: 1 }, { body: 2 }]));
+          return Response.json({ left: (await env.QUEUE.metrics()).backlogCount, again: await env.SEEN.get("again") });
+        },
+        async queue(batch, env, ctx) {
+          if (batch.messages[0].attempts === 2) return env.SEEN.put("again", batch.messages.map((m) => m.body).join());
+          ${text}
+        },
+      };` }));
+    t.after(() => server.kill());
+    await (await server.fetch("/", { method: "POST" })).json();
+    const state = async () => (await server.fetch("/")).json();
+    await server.untilTrue(async () => (await state()).left === 0, "the end of all messages");
+    assert.deepEqual(await state(), { left: 0, again });
+  });
+}
+
 test("Q-5 batches are full or have waited; delays hold messages back", async (t) => {
   const server = await start(t, { max_batch_size: 5, max_batch_timeout: 1 });
   const before = Date.now();
@@ -177,6 +244,8 @@ test("Q-7 limits are told", async (t) => {
   assert.match(await server.batch([]), /at least one message/);
   assert.match(await server.send(1, { delaySeconds: 86401 }), /delaySeconds must be/);
   assert.match(await server.send(1, { delaySeconds: -1 }), /delaySeconds must be/);
+  assert.match(await server.send(1, 60), /parameter 2 is not of type 'SendOptions'/);
+  assert.match(await server.batch([{ body: 1 }], 60), /parameter 2 is not of type 'SendBatchOptions'/);
   assert.match(await server.send(1, { contentType: "xml" }), /Unsupported queue message content type: xml/);
   assert.match(await server.send(1, { contentType: "text" }), /requires a value of type string/);
   assert.match(await server.text("/undefined"), /body cannot be undefined/);

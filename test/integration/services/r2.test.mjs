@@ -142,6 +142,11 @@ test("R2-3 conditions", async (t) => {
   assert.equal(await get({ headers: { "if-none-match": `"${etag}"` } }), 412);
   assert.equal(await get({ headers: { "if-match": `"x", "${etag}"` } }), 200);
   assert.match(await server.ask("put", "c", { onlyIf: { etagMatches: `"${etag}"` } }, "x"), /should not be wrapped in quotes/);
+  assert.match(await server.ask("put", "c", 60, "unasked"), /parameter 3 is not of type 'PutOptions'/);
+  for (const onlyIf of ["*", 1, true, { uploadedBefore: "never" }, { uploadedAfter: {} }]) { // what is not understood never holds
+    assert.match(await server.ask("put", "c", { onlyIf }, "unasked"), /TypeError: (Incorrect type for|The value cannot be)/);
+  }
+  assert.equal(await server.ask("put", "c", { onlyIf: { etagMatches: [] } }, "unasked"), null);
   assert.equal(await server.ask("put", "c", { onlyIf: { etagMatches: "x" } }, "two"), null);
   assert.equal((await server.ask("put", "c", { onlyIf: { etagMatches: etag } }, "three")).size, 5);
   assert.equal(await server.ask("put", "c", { onlyIf: { etagDoesNotMatch: "*" } }, "four"), null);

@@ -1,16 +1,14 @@
 // The S3-compatible endpoint of R2 (R2-8), driven by a client of another make (aws4fetch signs the
 // requests), and what it refuses.
 import assert from "node:assert/strict";
-import { createHash, createHmac, randomBytes, timingSafeEqual, webcrypto } from "node:crypto";
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { project, serve } from "../lib/server.mjs";
-
-globalThis.crypto ??= webcrypto; // Node.js 18 has it, but not as a global
-const { AwsClient } = await import("aws4fetch");
+import { AwsClient, config, HOST, KEY, SECRET, start, worker } from "./s3-lib.mjs";
 
 /** The endpoint itself, and the table of errors, without a server: bundled as the prelude is, for the numbers that it shares with C. */
 async function endpoint() {
@@ -19,41 +17,6 @@ async function endpoint() {
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
 }
 
-const HOST = "s3.test";
-const KEY = "AKIDEXAMPLE";
-const SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
-const config = (more = {}) => JSON.stringify({
-  name: "app", main: "index.js", compatibility_date: "2026-01-01", r2_buckets: [{ binding: "B", bucket_name: "files" }, { binding: "C", bucket_name: "other" }, { binding: "OWN" }], cairn: { s3: { host: HOST }, ...more },
-});
-const worker = `export default { async fetch(r, env) { const o = await env.B.get(new URL(r.url).pathname.slice(1)); return o ? new Response(o.body) : new Response("none", { status: 404 }); } };`;
-
-async function start(t, more, script = worker) {
-  const server = await serve(project({ "wrangler.json": config(more), "index.js": script }), { lanes: 2, env: { CAIRN_S3_ACCESS_KEY_ID: KEY, CAIRN_S3_SECRET_ACCESS_KEY: SECRET } });
-  t.after(() => server.kill());
-  const client = new AwsClient({ accessKeyId: KEY, secretAccessKey: SECRET, service: "s3", region: "auto" });
-  /** Sends what was signed, whatever name it was signed for. */
-  server.send = (url, { method = "GET", headers = {}, body } = {}) => new Promise((resolve, reject) => {
-    const { host, pathname, search } = new URL(url);
-    const fields = Object.fromEntries(new Headers(headers));
-    if (body !== undefined) fields["content-length"] ??= String(Buffer.byteLength(body));
-    const request = http.request({ host: "127.0.0.1", port: server.port, method, path: pathname + search, headers: { ...fields, host } }, (response) => {
-      const parts = [];
-      response.on("data", (part) => parts.push(part));
-      response.on("end", () => {
-        const bytes = Buffer.concat(parts);
-        resolve({ status: response.statusCode, headers: response.headers, bytes, text: bytes.toString(), code: /<Code>(\w+)<\/Code>/.exec(bytes)?.[1] });
-      });
-    });
-    request.on("error", reject);
-    request.end(body);
-  });
-  server.s3 = async (method, path, { body, headers, host = HOST, sign = {}, as = client } = {}) => {
-    const url = `http://${host}${path}`;
-    const signed = await as.sign(url, { method, body, headers, aws: sign });
-    return server.send(signed.url, { method, headers: signed.headers, body });
-  };
-  return server;
-}
 const md5 = (bytes) => createHash("md5").update(bytes).digest("hex");
 
 test("R2-8 objects: put, get, head, ranges, conditions, copy, delete", async (t) => {
@@ -351,4 +314,10 @@ test("R2-8 what is too large, too long or cannot be said is the client's error o
 
 test("R2-8 without credentials it does not start", async () => {
   await assert.rejects(serve(project({ "wrangler.json": config(), "index.js": worker })), /needs the variables CAIRN_S3_ACCESS_KEY_ID/);
+});
+
+test("R2-8 a document of elements that do not end is read in time with its length", async (t) => {
+  const server = await start(t, { cpu_ms: 2000 });
+  const { status, code } = await server.s3("POST", "/files?delete=", { body: "<Object>".repeat(131_072) });
+  assert.deepEqual([status, code], [400, "MalformedXML"]);
 });

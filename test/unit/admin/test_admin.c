@@ -118,10 +118,11 @@ static const struct {
     const char *path;
     bool open; /* to whoever reaches the port of a loopback address */
 } paths[] = {
-    {"/healthz", true},       {"/metrics", true},      {"/healthz?x", true},
-    {"/openapi.json", false}, {"/api/address", false}, {"/api/recent", false},
-    {"/api/memory", false},   {"/api/nothing", false}, {"/healthzz", false},
-    {"/api/tail/", false},
+    {"/healthz", true},         {"/metrics", true},          {"/healthz?x", true},
+    {"/openapi.json", false},   {"/api/address", false},     {"/api/recent", false},
+    {"/api/memory", false},     {"/api/nothing", false},     {"/healthzz", false},
+    {"/api/tails", false},      {"//healthz//", true},       {"//api///memory/", false},
+    {"/client/v4/user", false}, {"//client/v4/user", false}, {"/client//v4/user/", false},
 };
 
 TEST(admin, A1_the_socket_asks_nothing_and_the_port_for_the_token)

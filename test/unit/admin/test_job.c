@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "admin/guard.h"
+#include "admin/handler.h"
 #include "base/loop.h"
 #include "base/mem.h"
 #include "test/lib/http_rig.h"
@@ -95,9 +96,17 @@ void cn_control_run(struct cn_control_call *call)
     }
 }
 
-bool cn_control_is_platform(const char *target, size_t size)
+static atomic_bool is_bad; /* who asks may no longer */
+
+bool cn_control_is_good(const struct cn_control_call *call)
 {
-    return size >= 9 && memcmp(target, "/platform", 9) == 0;
+    (void)call;
+    return !atomic_load(&is_bad);
+}
+
+bool cn_control_is_read(const struct cn_control_call *call)
+{
+    return strcmp(call->method, "GET") == 0;
 }
 
 void cn_control_append_platform_error(struct cn_buf *out, int status, int code, const char *text)
@@ -139,7 +148,7 @@ static void begin(void)
     ended = 0;
     was_read = was_written = waiting_max = 0;
     last_read = last_write = 0;
-    go = at_gate = on_loop = false;
+    go = at_gate = on_loop = is_bad = false;
 }
 
 static void end(void)
@@ -239,6 +248,32 @@ TEST(job, J2_a_call_waits_for_a_client_that_does_not_read)
     rig_pause(&client, false);
     RIG_UNTIL(&rig, ended == 1);
     CHECK_INT(SIZE, was_written);
+    rig_disconnect(&client);
+    end();
+}
+
+/* A download that has begun, and one whose answer was still to come. */
+TEST(job, J5_who_may_not_read_any_more_gets_no_more)
+{
+    struct rig_client client;
+    begin();
+    rig_connect_small(&rig, &client, 4096);
+    rig_pause(&client, true);
+    rig_send(&client, "GET /give/16777216 HTTP/1.1\r\nHost: a\r\n\r\n");
+    RIG_UNTIL(&rig, was_written > 0);
+    is_bad = true;
+    rig_pause(&client, false);
+    RIG_UNTIL(&rig, client.ended && ended == 1);
+    CHECK(was_written < 16777216);
+    rig_disconnect(&client);
+    is_bad = false;
+    rig_connect(&rig, &client);
+    rig_send(&client, "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    RIG_UNTIL(&rig, at_gate);
+    is_bad = true;
+    go = true;
+    RIG_UNTIL(&rig, client.ended && ended == 2);
+    CHECK(!rig_has(&client, "late"));
     rig_disconnect(&client);
     end();
 }
@@ -347,7 +382,7 @@ TEST(job, a_refusal_is_json_and_says_when_to_come_back)
     CHECK(rig_has(&client, "www-authenticate: Bearer\r\n"));
     CHECK_INT(1, rig_count(&client, "retry-after"));
     /* The platform's API has a form of its own. */
-    rig_send(&client, "GET /platform HTTP/1.1\r\nHost: a\r\n\r\n");
+    rig_send(&client, "GET /client/v4 HTTP/1.1\r\nHost: a\r\n\r\n");
     RIG_UNTIL(&rig, rig_has(&client, "platform 503 0 a\nsentence\n"));
     rig_disconnect(&client);
     rig_close(&rig);

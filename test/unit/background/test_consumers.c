@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "service/others.h"
+#include "service/node_calls.h"
 #include "service/queue/queue.h"
 #include "test/lib/service_rig.h"
 #include "test/lib/storetest.h"
@@ -118,6 +118,13 @@ static void answer(const struct cn_background_answer *how)
     cn_free(event.bytes);
 }
 
+static void acknowledge(void)
+{
+    const uint8_t verdicts[5 * EVENTS_MAX] = {0};
+    size_t count = strlen(next_event()) / 2;
+    answer(&(struct cn_background_answer){.result = verdicts, .result_size = 5 * count});
+}
+
 TEST(consumers, a_batch_that_is_answered_is_gone)
 {
     struct cn_disk *disk = open_lane();
@@ -125,9 +132,9 @@ TEST(consumers, a_batch_that_is_answered_is_gone)
     cn_consumers_update(&lane.background);
     CHECK_STR("a1b1", next_event());
     CHECK_INT(1, lane.count); /* max_concurrency: the third waits */
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_STR("c1", next_event());
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_INT(0, waiting());
     close_lane(disk);
 }
@@ -142,7 +149,41 @@ TEST(consumers, a_verdict_is_of_one_message)
     CHECK_STR("a1b1", next_event());
     answer(&(struct cn_background_answer){.result = verdicts, .result_size = sizeof(verdicts)});
     CHECK_STR("b2", next_event());
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
+    CHECK_INT(0, waiting());
+    close_lane(disk);
+}
+
+/* N4. The second message's verdict is that of an answer which nobody sends. */
+TEST(consumers, an_answer_that_is_not_understood_acknowledges_nothing)
+{
+    static const struct {
+        size_t size;
+        uint8_t second[5];
+    } wrong[] = {
+        {0, {0}},                          /* nothing: of no node of this release */
+        {5, {0}},                          /* for one message of two */
+        {9, {0}},                          /* cut off */
+        {10, {2, 0, 0, 0, 0}},             /* no verdict that there is */
+        {10, {1, 0xfe, 0xff, 0xff, 0xff}}, /* again in -2 s */
+        {10, {1, 0xff, 0xff, 0xff, 0x7f}}, /* and in 68 years */
+    };
+    struct cn_disk *disk = open_lane();
+    lane.deployment->scripts[0]->consumers[0].max_retries = CN_ARRAY_COUNT(wrong);
+    send_texts("ab");
+    cn_consumers_update(&lane.background);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(wrong); i++) {
+        uint8_t verdicts[10] = {0};
+        char expected[8];
+        snprintf(expected, sizeof(expected), "a%zub%zu", i + 1, i + 1);
+        CHECK_STR(expected, next_event());
+        memcpy(verdicts + 5, wrong[i].second, 5);
+        answer(&(struct cn_background_answer){.result = verdicts, .result_size = wrong[i].size});
+        CHECK_INT(2, waiting());
+    }
+    CHECK_INT(2, waiting());
+    (void)next_event();
+    acknowledge();
     CHECK_INT(0, waiting());
     close_lane(disk);
 }
@@ -157,7 +198,7 @@ TEST(consumers, a_handler_that_throws_gets_all_of_them_again)
     CHECK_STR("a1b1", next_event());
     answer(&thrown);
     CHECK_STR("a2b2", next_event());
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_INT(0, waiting());
     close_lane(disk);
 }
@@ -173,7 +214,7 @@ TEST(consumers, what_was_cut_off_was_not_tried)
     CHECK_STR("a1b1", next_event());
     answer(&cut);
     CHECK_STR("a1b1", next_event());
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_INT(0, waiting());
     close_lane(disk);
 }
@@ -189,7 +230,7 @@ TEST(consumers, a_lane_that_drains_gives_messages_back)
     lane.draining = false;
     cn_consumers_update(&lane.background);
     CHECK_STR("a1b1", next_event()); /* not held until a lease ends, and never tried */
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_INT(0, waiting());
     close_lane(disk);
 }
@@ -225,11 +266,32 @@ TEST(consumers, a_verdict_counts_when_the_queue_was_loaded_anew_meanwhile)
     lane.draining = false;
     cn_consumers_update(&lane.background);
     CHECK_STR("b1c1", next_event()); /* it was never retried: that verdict was for a lease */
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_STR("d1", next_event());
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     while (waiting() != 0)
         uv_run(&rig.loop, UV_RUN_NOWAIT);
+    close_lane(disk);
+}
+
+/* N5: a queue whose commit was refused is reset, and would give the same batch again at once. */
+TEST(consumers, after_a_batch_that_cannot_be_settled_the_lane_waits)
+{
+    struct cn_disk *disk = open_lane();
+    send_texts("ab");
+    cn_consumers_update(&lane.background);
+    CHECK_STR("a1b1", next_event());
+    cn_log_fail(cn_store_log(rig.store), "for the test");
+    int count = 0; /* with the one that was asked for before the first verdict had failed */
+    for (int i = 0; i < 1000; i++) {
+        for (; lane.count; count++)
+            acknowledge();
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    }
+    CHECK(count <= 2);
+    service_rig_hurry(&rig, 1000);
+    CHECK_STR("a1b1", next_event());
+    acknowledge();
     close_lane(disk);
 }
 
@@ -244,7 +306,7 @@ static size_t two_others(void *data, struct cn_other items[], size_t max)
     return 2;
 }
 
-static const struct cn_others others = {.list = two_others};
+static const struct cn_node_calls others = {.list = two_others};
 
 /* Where the batches are that run: "0 5 6", in the order in which they were sent. */
 static const char *places(size_t count)
@@ -257,7 +319,7 @@ static const char *places(size_t count)
     }
     for (size_t i = 0; i < lane.count; i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d", i ? " " : "",
-                                 (int)lane.events[i].disk);
+                                 (int)lane.events[i].at.disk);
     return text;
 }
 
@@ -276,12 +338,26 @@ TEST(consumers, batches_go_where_the_fewest_run_and_here_first)
     struct cn_disk *disk = open_spread(8);
     send_texts("abcdefg");
     CHECK_STR("0 5 6 0 5 6 0", places(7));
-    answer(&(struct cn_background_answer){0}); /* of one here */
-    answer(&(struct cn_background_answer){0}); /* of one at 5 */
+    acknowledge(); /* of one here */
+    acknowledge(); /* of one at 5 */
     send_texts("hi");
     CHECK_STR("6 0 5 6 0 5 0", places(7)); /* 5 has the fewest, then all have the same */
     while (lane.count)
-        answer(&(struct cn_background_answer){0});
+        acknowledge();
+    while (waiting() != 0)
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+    close_lane(disk);
+}
+
+/* N4: what a node of an earlier release answers if all are acknowledged. */
+TEST(consumers, nothing_from_another_node_is_its_assent)
+{
+    struct cn_disk *disk = open_spread(2);
+    send_texts("ab");
+    CHECK_STR("0 5", places(2));
+    acknowledge();
+    CHECK_STR("5", places(1));
+    answer(&(struct cn_background_answer){0});
     while (waiting() != 0)
         uv_run(&rig.loop, UV_RUN_NOWAIT);
     close_lane(disk);
@@ -293,7 +369,7 @@ TEST(consumers, one_batch_after_the_other_stays_here)
     for (int i = 0; i < 5; i++) {
         send_texts("a");
         CHECK_STR("0", places(1));
-        answer(&(struct cn_background_answer){0});
+        acknowledge();
     }
     close_lane(disk);
 }
@@ -305,12 +381,12 @@ TEST(consumers, max_concurrency_counts_batches_of_all_nodes)
     CHECK_STR("0 5", places(2));
     CHECK_INT(4, waiting());
     CHECK_INT(2, lane.count);
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_STR("5 0", places(2));
     CHECK_INT(2, lane.count);
     while (waiting() != 0) {
         while (lane.count)
-            answer(&(struct cn_background_answer){0});
+            acknowledge();
         uv_run(&rig.loop, UV_RUN_NOWAIT);
     }
     close_lane(disk);
@@ -324,12 +400,12 @@ TEST(consumers, a_batch_whose_node_is_lost_comes_again_at_once_with_its_attempts
     cn_err_set(&lost.err, CN_ECLOSED, "Network connection lost.");
     send_texts("ab");
     CHECK_STR("0 5", places(2));
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     CHECK_STR("b1", next_event());
     answer(&lost);
     CHECK_STR("b1", next_event());
     CHECK_STR("0", places(1));
-    answer(&(struct cn_background_answer){0});
+    acknowledge();
     while (waiting() != 0)
         uv_run(&rig.loop, UV_RUN_NOWAIT);
     close_lane(disk);

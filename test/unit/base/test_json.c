@@ -3,6 +3,7 @@
 #include "base/json.h"
 
 #include <stdio.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -142,4 +143,38 @@ TEST(json, refuses_an_object_with_too_many_members)
     struct cn_err err = {0};
     CHECK(!parse_members(CN_JSON_MEMBER_MAX, "last", &err));
     CHECK(strstr(err.text, "too many members"));
+}
+
+/* What the tree of `unit`, so many times in a list, takes, and what cn_json_cost() says of it. */
+static void check_cost(const char *unit, size_t count, size_t *took, size_t *said)
+{
+    size_t one = strlen(unit), size = 0;
+    char *text = cn_alloc(count * (one + 1) + 2);
+    text[size++] = '[';
+    for (size_t i = 0; i < count; i++) {
+        memcpy(text + size, unit, one);
+        size += one;
+        text[size++] = i + 1 < count ? ',' : ']';
+    }
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    struct cn_json *json = cn_json_parse(text, size, NULL);
+    CHECK(json);
+    *took = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+    *said = cn_json_cost(text, size, SIZE_MAX);
+    cn_json_free(json);
+    cn_free(text);
+}
+
+TEST(json, tells_what_a_tree_takes_at_the_most_before_there_is_one)
+{
+    static const char *const units[] = {
+        "0",         "\"\"",          "{}",      "[]",
+        "{\"a\":1}", "\"a,[\\\"{,\"", "[1,2,3]", "{\"name\":{\"b\":[\"text\"]}}"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(units); i++) {
+        size_t took, said;
+        check_cost(units[i], 50000, &took, &said);
+        CHECK(said >= took);
+        CHECK(said < 4 * took); /* what is in a text is no value */
+    }
+    CHECK(cn_json_cost("[0,0,0,0]", 9, 2) < cn_json_cost("[0,0,0,0]", 9, 100));
 }

@@ -65,7 +65,7 @@ TEST(loop, goes_to_the_thread_that_takes_it)
 {
     struct lent lent;
     CHECK_INT(0, cn_loop_init(&lent.loop));
-    CHECK_ASSERTS("!loop->data", take, &lent.loop); /* it is not nobody's */
+    CHECK_ASSERTS("!cn_loop_owner(loop)", take, &lent.loop); /* it is not nobody's */
     cn_loop_give(&lent.loop);
     CHECK_ASSERTS("cn_loop_is_mine(loop)", use, &lent.loop);
     CHECK_ASSERTS("cn_loop_is_mine(loop)", give, &lent.loop);

@@ -6,13 +6,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <linux/fs.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -220,15 +224,90 @@ static int use_io_uring(void)
     return result(syscall(SYS_io_uring_setup, 8, NULL));
 }
 
+/* B4: also of the data itself, by its path and by a descriptor that was opened for reading. */
+static int change_mode(void)
+{
+    return result(chmod(data, 0700));
+}
+static int change_mode_of_library(void)
+{
+    int fd = open("/usr/bin/env", O_RDONLY);
+    return fd < 0 ? 1 : result(fchmod(fd, 0755));
+}
+static int change_mode_2(void)
+{
+    return result(syscall(452, AT_FDCWD, data, 0700, 0)); /* fchmodat2 */
+}
+static int change_owner(void)
+{
+    return result(fchownat(AT_FDCWD, data, getuid(), getgid(), 0));
+}
+static int change_times(void)
+{
+    return result(utimensat(AT_FDCWD, data, NULL, 0));
+}
+static int change_attribute(void)
+{
+    return result(syscall(SYS_setxattr, data, "user.x", "y", 1, 0));
+}
+static int change_flags(void)
+{
+    int fd = open("/usr/bin/env", O_RDONLY), flags = 0;
+    return fd < 0 ? 1 : result(ioctl(fd, FS_IOC_SETFLAGS, &flags));
+}
+/* B6 */
+static int signal_parent(void)
+{
+    return result(kill(getppid(), 0));
+}
+static int signal_group(void)
+{
+    return result(kill(0, 0));
+}
+static int signal_thread_of_parent(void)
+{
+    return result(syscall(SYS_tgkill, getppid(), getppid(), 0));
+}
+static int limit_parent(void)
+{
+    return result(prlimit(getppid(), RLIMIT_NOFILE, NULL, &(struct rlimit){0}));
+}
+/* B5 */
+static int pair_of_datagrams(void)
+{
+    int pair[2];
+    return result(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair));
+}
+
 TEST(sandbox, refuses_and_reports_calls)
 {
     static const struct {
         int (*attempt)(void);
         const char *name;
     } cases[] = {
-        {run_program, "execve"},    {make_process, "clone"}, {trace, "ptrace"},
-        {mount_something, "mount"}, {raw_packets, "socket"}, {load_bpf, "bpf"},
+        {run_program, "execve"},
+        {make_process, "clone"},
+        {trace, "ptrace"},
+        {mount_something, "mount"},
+        {raw_packets, "socket"},
+        {load_bpf, "bpf"},
         {become_nobody, "setuid"},
+#ifdef SYS_chmod
+        {change_mode, "chmod"},
+#else
+        {change_mode, "fchmodat"},
+#endif
+        {change_mode_of_library, "fchmod"},
+        {change_mode_2, "fchmodat2"},
+        {change_owner, "fchownat"},
+        {change_times, "utimensat"},
+        {change_attribute, "setxattr"},
+        {change_flags, "ioctl"},
+        {signal_parent, "kill"},
+        {signal_group, "kill"},
+        {signal_thread_of_parent, "tgkill"},
+        {limit_parent, "prlimit64"},
+        {pair_of_datagrams, "socketpair"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CHECK_INT(EPERM, in_sandbox(cases[i].attempt));
@@ -237,17 +316,40 @@ TEST(sandbox, refuses_and_reports_calls)
     CHECK_INT(ENOSYS, in_sandbox(use_io_uring));
 }
 
-static int signal_parent(void)
+static void on_signal(int number)
 {
-    return result(kill(getppid(), 0));
+    (void)number;
 }
 
-TEST(sandbox, signals_stay_inside)
+static int use_own_signals_and_limits(void)
 {
-    int version = (int)syscall(444, NULL, 0, 1u); /* landlock_create_ruleset */
-    if (version >= 0 && version < 6)
-        test_skip("Landlock %d does not keep signals", version);
-    CHECK_INT(EPERM, in_sandbox(signal_parent));
+    int pair[2];
+    (void)signal(SIGUSR2, on_signal);
+    if (raise(SIGUSR2) != 0 || kill(getpid(), SIGUSR2) != 0)
+        return 1;
+    if (pthread_kill(pthread_self(), SIGUSR2) != 0)
+        return 2;
+    if (prlimit(0, RLIMIT_NOFILE, NULL, &(struct rlimit){0}) < 0)
+        return 3;
+    return result(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair));
+}
+
+TEST(sandbox, allows_signals_limits_and_pairs_of_its_own)
+{
+    CHECK_INT(0, in_sandbox(use_own_signals_and_limits));
+    CHECK_STR("", last_refused);
+}
+
+static int make_unix_socket(void)
+{
+    return result(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+/* B5: libc tries, and it is no sign of anything. */
+TEST(sandbox, unix_sockets_are_refused_without_a_report)
+{
+    CHECK_INT(EACCES, in_sandbox(make_unix_socket));
+    CHECK_STR("", last_refused);
 }
 
 static void *on_thread(void *code)

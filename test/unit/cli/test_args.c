@@ -97,6 +97,40 @@ TEST(args, a_flag_wins_over_its_variable)
     unsetenv("CAIRN_VAR");
 }
 
+/* What EnvironmentFile= of systemd makes of a comment behind a value. */
+TEST(args, a_comment_behind_the_value_of_a_variable_is_refused)
+{
+    static const struct {
+        const char *value, *why;
+    } cases[] = {
+        {"a:1        # b, c", "CAIRN_LISTEN has a comment behind its value (\"# b, c\"), which is "
+                              "taken as a part of it: "
+                              "put comments on lines of their own"},
+        {"# none", "CAIRN_LISTEN has a comment behind its value (\"# none\"), which is taken as a "
+                   "part of it: put comments on lines of their own"},
+        {"a#b", NULL},
+        {"password='a #b'", NULL},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(cases); i++) {
+        struct cn_args args;
+        struct cn_err err = {0};
+        setenv("CAIRN_LISTEN", cases[i].value, 1);
+        CHECK_INT(cases[i].why ? CN_EINVALID : 0, cn_args_parse(&args, &serve, 0, NULL, &err));
+        CHECK_STR(cases[i].why ? cases[i].why : "", err.text);
+        cn_args_fini(&args);
+    }
+    unsetenv("CAIRN_LISTEN");
+    setenv("CAIRN_VAR", "A=b # c", 1); /* a value of somebody's own */
+    struct cn_args args;
+    CHECK_INT(0, cn_args_parse(&args, &serve, 0, NULL, NULL));
+    cn_args_fini(&args);
+    unsetenv("CAIRN_VAR");
+    setenv("CAIRN_PROJECTS", "   # none", 1);
+    CHECK_INT(CN_EINVALID, cn_args_parse(&args, &serve, 0, NULL, NULL));
+    cn_args_fini(&args);
+    unsetenv("CAIRN_PROJECTS");
+}
+
 /* A switch is off by its variable only as "0"; one that was not asked for stays off. */
 TEST(args, a_switch_follows_its_variable)
 {

@@ -182,7 +182,9 @@ TEST(offline, lists_and_refuses_what_it_does_not_know)
     CHECK_INT(2, run(objects, "--data", rig.path, "dance", "app/Nobody", NULL));
     CHECK_INT(2, run(objects, "--data", rig.path, NULL));
     CHECK_INT(1, restore_to(&rig, "--time", "yesterday"));
-    /* Before everything: it becomes empty. */
-    CHECK_INT(0, restore_to(&rig, "--time", "2001-01-01T00:00:00Z"));
+    /* Before everything: it would become empty, which has to be asked for. */
+    CHECK_INT(1, restore_to(&rig, "--time", "2001-01-01T00:00:00Z"));
+    CHECK_INT(0, run(objects, "--data", rig.path, "restore", namespace_of(&rig), rig.id, "--time",
+                     "2001-01-01T00:00:00Z", "--empty", NULL));
     model_fini(&rig.model);
 }

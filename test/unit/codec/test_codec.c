@@ -179,3 +179,55 @@ TEST(codec, refuses_parameters_that_do_not_go_together)
     struct cn_codec_options options = {.level = 42};
     CHECK_INT(CN_EINVALID, cn_codec_init(&codec, CN_CODEC_GZIP, &options, &err));
 }
+
+/* A holding that has room for so many bytes. */
+struct purse {
+    struct cn_holding base;
+    size_t room, held;
+};
+
+static bool purse_take(struct cn_holding *base, size_t bytes)
+{
+    struct purse *purse = (struct purse *)base;
+    if (!base->must && purse->held + bytes > purse->room)
+        return false;
+    purse->held += bytes;
+    return true;
+}
+
+static void purse_give(struct cn_holding *base, size_t bytes)
+{
+    struct purse *purse = (struct purse *)base;
+    CHECK(bytes <= purse->held);
+    purse->held -= bytes;
+}
+
+TEST(codec, C1_all_memory_is_asked_of_the_holding_and_a_refusal_is_an_error)
+{
+    struct cn_buf plain = {0};
+    fill(&plain, 200000);
+    for (int kind = 0; kind < CN_CODEC_KINDS; kind++) {
+        bool encodes =
+            kind <= CN_CODEC_GZIP || kind == CN_CODEC_BROTLI_ENCODE || kind == CN_CODEC_ZSTD_ENCODE;
+        bool done = false, any = false;
+        for (size_t room = 0; !done; room = room * 3 / 2 + 1000) {
+            struct purse purse = {.base = {.take = purse_take, .give = purse_give}, .room = room};
+            struct cn_codec_options options = {.level = 5, .holding = &purse.base};
+            struct cn_codec codec;
+            struct cn_buf out = {0};
+            struct cn_err err;
+            int rc = cn_codec_init(&codec, (enum cn_codec_kind)kind, &options, &err);
+            if (rc == 0)
+                rc = cn_codec_run(&codec, plain.data, plain.size,
+                                  encodes ? CN_CODEC_END : CN_CODEC_RUN, 1000000, &out, &err);
+            any |= purse.held > 0;
+            done = rc == 0 || (!encodes && room > 10000000); /* what is fed is no data */
+            CHECK(rc == 0 || err.text[0]);
+            cn_codec_fini(&codec);
+            CHECK_INT(0, purse.held);
+            cn_buf_fini(&out);
+        }
+        CHECK(any);
+    }
+    cn_buf_fini(&plain);
+}

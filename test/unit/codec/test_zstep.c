@@ -16,11 +16,11 @@ static const struct cn_zstep_options usual = {.window_bits = 15, .level = 6, .me
 static void open_any(struct cn_zstep *step, enum cn_zstep_mode mode)
 {
     if (mode <= CN_ZSTEP_UNZIP)
-        CHECK(cn_zstep_open(step, mode, &usual) == NULL);
+        CHECK(cn_zstep_open(step, mode, &usual, NULL) == NULL);
     else if (mode <= CN_ZSTEP_BROTLI_ENCODE)
-        CHECK(cn_zstep_open_brotli(step, mode, NULL, 0));
+        CHECK(cn_zstep_open_brotli(step, mode, NULL, 0, NULL));
     else
-        CHECK(cn_zstep_open_zstd(step, mode, NULL, 0, -1));
+        CHECK(cn_zstep_open_zstd(step, mode, NULL, 0, -1, NULL));
 }
 
 /* The number of a library for "no more will come". */
@@ -176,19 +176,19 @@ TEST(zstep, a_dictionary_is_needed_where_one_was_used)
     struct cn_buf plain = {0}, packed = {0}, back = {0};
     struct cn_zstep step;
     cn_buf_append_str(&plain, "the quick brown fox again");
-    CHECK(cn_zstep_open(&step, CN_ZSTEP_DEFLATE, &with) == NULL);
+    CHECK(cn_zstep_open(&step, CN_ZSTEP_DEFLATE, &with, NULL) == NULL);
     CHECK(!run(&step, &plain, 100, 100, &packed).code);
     cn_zstep_close(&step);
-    CHECK(cn_zstep_open(&step, CN_ZSTEP_INFLATE, &with) == NULL);
+    CHECK(cn_zstep_open(&step, CN_ZSTEP_INFLATE, &with, NULL) == NULL);
     CHECK(!run(&step, &packed, 100, 100, &back).code);
     CHECK_STR("the quick brown fox again", cn_buf_text(&back));
     cn_zstep_close(&step);
-    CHECK(cn_zstep_open(&step, CN_ZSTEP_INFLATE, &usual) == NULL);
+    CHECK(cn_zstep_open(&step, CN_ZSTEP_INFLATE, &usual, NULL) == NULL);
     CHECK_STR("Missing dictionary", run(&step, &packed, 100, 100, &back).text);
     cn_zstep_close(&step);
     with.dictionary = others;
     with.dictionary_size = sizeof(others);
-    CHECK(cn_zstep_open(&step, CN_ZSTEP_INFLATE, &with) == NULL);
+    CHECK(cn_zstep_open(&step, CN_ZSTEP_INFLATE, &with, NULL) == NULL);
     CHECK_STR("Bad dictionary", run(&step, &packed, 100, 100, &back).text);
     cn_zstep_close(&step);
     cn_buf_fini(&plain);
@@ -201,19 +201,19 @@ TEST(zstep, parameters_that_make_no_sense_are_refused)
     struct cn_zstep step;
     struct cn_zstep_options bad = usual;
     bad.window_bits = 16;
-    CHECK_STR("Initialization failed", cn_zstep_open(&step, CN_ZSTEP_DEFLATE, &bad));
+    CHECK_STR("Initialization failed", cn_zstep_open(&step, CN_ZSTEP_DEFLATE, &bad, NULL));
     bad = usual;
     bad.level = 99;
-    CHECK(cn_zstep_open(&step, CN_ZSTEP_DEFLATE, &bad) != NULL);
+    CHECK(cn_zstep_open(&step, CN_ZSTEP_DEFLATE, &bad, NULL) != NULL);
     int32_t number_of_none[] = {CN_ZSTEP_UNSET, CN_ZSTEP_UNSET, CN_ZSTEP_UNSET, CN_ZSTEP_UNSET,
                                 CN_ZSTEP_UNSET, CN_ZSTEP_UNSET, CN_ZSTEP_UNSET, CN_ZSTEP_UNSET,
                                 CN_ZSTEP_UNSET, CN_ZSTEP_UNSET, CN_ZSTEP_UNSET, 5};
-    CHECK(!cn_zstep_open_brotli(&step, CN_ZSTEP_BROTLI_ENCODE, number_of_none, 12));
-    CHECK(cn_zstep_open_brotli(&step, CN_ZSTEP_BROTLI_ENCODE, number_of_none, 11));
+    CHECK(!cn_zstep_open_brotli(&step, CN_ZSTEP_BROTLI_ENCODE, number_of_none, 12, NULL));
+    CHECK(cn_zstep_open_brotli(&step, CN_ZSTEP_BROTLI_ENCODE, number_of_none, 11, NULL));
     cn_zstep_close(&step);
     int32_t no_parameter[] = {99999, 1};
-    CHECK(!cn_zstep_open_zstd(&step, CN_ZSTEP_ZSTD_COMPRESS, no_parameter, 2, -1));
-    CHECK(!cn_zstep_open_zstd(&step, CN_ZSTEP_ZSTD_DECOMPRESS, no_parameter, 2, -1));
+    CHECK(!cn_zstep_open_zstd(&step, CN_ZSTEP_ZSTD_COMPRESS, no_parameter, 2, -1, NULL));
+    CHECK(!cn_zstep_open_zstd(&step, CN_ZSTEP_ZSTD_DECOMPRESS, no_parameter, 2, -1, NULL));
     /* Another level in the middle; a decompressor has none. */
     open_any(&step, CN_ZSTEP_DEFLATE);
     CHECK(!cn_zstep_params(&step, 1, Z_DEFAULT_STRATEGY).code);
@@ -230,9 +230,46 @@ TEST(zstep, another_size_than_was_pledged_fails)
     struct cn_buf plain = {0}, packed = {0};
     struct cn_zstep step;
     fill(&plain, 100);
-    CHECK(cn_zstep_open_zstd(&step, CN_ZSTEP_ZSTD_COMPRESS, NULL, 0, 50));
+    CHECK(cn_zstep_open_zstd(&step, CN_ZSTEP_ZSTD_COMPRESS, NULL, 0, 50, NULL));
     CHECK_STR("ZSTD_error_srcSize_wrong", run(&step, &plain, 60, 1000, &packed).code);
     cn_zstep_close(&step);
     cn_buf_fini(&plain);
     cn_buf_fini(&packed);
+}
+
+static bool open_within(struct cn_holding *holding, size_t bytes)
+{
+    size_t *room = (size_t *)(holding + 1);
+    if (!holding->must && bytes > *room)
+        return false;
+    *room -= bytes;
+    return true;
+}
+
+static void close_within(struct cn_holding *holding, size_t bytes)
+{
+    *(size_t *)(holding + 1) += bytes;
+}
+
+TEST(zstep, a_reset_without_memory_is_a_failure_and_leaves_what_was)
+{
+    struct {
+        struct cn_holding base;
+        size_t room;
+    } purse = {{.take = open_within, .give = close_within}, (size_t)256 << 20};
+    for (int mode = CN_ZSTEP_BROTLI_DECODE; mode <= CN_ZSTEP_BROTLI_ENCODE; mode++) {
+        struct cn_zstep step;
+        purse.room = (size_t)256 << 20;
+        CHECK(cn_zstep_open_brotli(&step, (enum cn_zstep_mode)mode, NULL, 0, &purse.base));
+        size_t left = purse.room;
+        purse.room = 0;
+        CHECK_STR("Z_MEM_ERROR", cn_zstep_reset(&step).code);
+        purse.room = left;
+        uint8_t out[100];
+        struct cn_zstep_io io = {.out = out, .out_size = sizeof(out), .flush = 0};
+        CHECK(!cn_zstep_write(&step, &io).code);
+        CHECK(!cn_zstep_reset(&step).code);
+        cn_zstep_close(&step);
+        CHECK_INT((size_t)256 << 20, purse.room);
+    }
 }

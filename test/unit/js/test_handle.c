@@ -26,8 +26,9 @@ static void thing_free(void *data)
     cn_free(thing);
 }
 
-static const struct cn_js_handle_type kind = {"thing", thing_free};
-static const struct cn_js_handle_type other = {"thing", thing_free}; /* the name does not count */
+static const struct cn_js_handle_type kind = {.name = "thing", .free = thing_free};
+static const struct cn_js_handle_type other = {.name = "thing",
+                                               .free = thing_free}; /* the name does not count */
 
 static JSValueRef make(JSContextRef ctx, const struct cn_js_handle_type *type, size_t cost)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts on their way into JavaScript. */
+/* Texts on their way into JavaScript and out of it. */
 #include "js/value.h"
 
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "js/context.h"
 #include "test/lib/test.h"
+#include "text/utf16.h"
 
 static struct cn_js_vm *vm;
 static struct cn_js_context *context;
@@ -83,5 +84,59 @@ TEST(js_value, V1_sources_and_json_are_read_however_they_are_written)
     check_text("a\xef\xbf\xbd"
                "b",
                value);
+    end();
+}
+
+/* Every arrangement of up to four of these after `ahead` of one of them, which makes strings of one
+ * and of two bytes each, and of every length around the bounds of the conversions. */
+static const uint16_t letters[] = {'a', 0, 0xe9, 0x6f22, 0xd800, 0xdbff, 0xdc00, 0xdfff};
+
+static void check_units(const uint16_t *units, size_t count)
+{
+    uint8_t want[3 * 4200];
+    size_t size = cn_utf16_to_utf8(units, count, want);
+    struct cn_buf text = {0};
+    cn_js_append_utf8(context->ref, cn_js_utf16(context->ref, units, count), &text);
+    CHECK_INT(size, text.size);
+    CHECK(size == 0 || memcmp(want, text.data, size) == 0);
+    cn_buf_fini(&text);
+}
+
+TEST(js_value, V3_no_character_is_lost_wherever_it_stands)
+{
+    begin();
+    static const size_t ahead[] = {0, 1, 15, 123, 127, 4093};
+    for (size_t a = 0; a < CN_ARRAY_COUNT(ahead); a++) {
+        for (size_t first = 0; first < CN_ARRAY_COUNT(letters); first++) {
+            uint16_t units[4200];
+            for (size_t i = 0; i < ahead[a]; i++)
+                units[i] = letters[first];
+            for (size_t code = 0; code < 8 * 8 * 8 * 8; code += ahead[a] < 100 ? 1 : 37) {
+                for (size_t i = 0; i < 4; i++)
+                    units[ahead[a] + i] = letters[code >> (3 * i) & 7];
+                for (size_t count = 0; count <= 4; count++)
+                    check_units(units, ahead[a] + count);
+            }
+        }
+    }
+    end();
+}
+
+TEST(js_value, V3_characters_of_a_byte_each_are_all_there)
+{
+    begin();
+    for (size_t length = 0; length < 300; length++) {
+        uint8_t bytes[300];
+        uint16_t units[300];
+        for (size_t i = 0; i < length; i++)
+            units[i] = bytes[i] = (uint8_t)(i * 7 + length);
+        uint8_t want[600];
+        size_t size = cn_utf16_to_utf8(units, length, want);
+        struct cn_buf text = {0};
+        cn_js_append_utf8(context->ref, cn_js_latin1(context->ref, bytes, length), &text);
+        CHECK_INT(size, text.size);
+        CHECK(size == 0 || memcmp(want, text.data, size) == 0);
+        cn_buf_fini(&text);
+    }
     end();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Promises that C settles, and work on other threads: W1 to W3 of js/work.h. */
+/* Promises that C settles, and work on other threads: W1 to W5 of js/work.h. */
 #include "js/work.h"
 
 #include <pthread.h>
@@ -9,8 +9,10 @@
 
 #include "base/loop.h"
 #include "base/mem.h"
+#include "js/engine/alloc.h"
 #include "js/value.h"
 #include "test/lib/js_rig.h"
+#include "test/lib/threadless.h"
 
 static struct js_rig rig;
 static uv_loop_t loop;
@@ -50,6 +52,23 @@ static const char *outcome(const char *name)
 
 /* --- deferred ----------------------------------------------------------------------------------
  */
+
+TEST(js_deferred, of_a_turn_that_is_being_ended_is_no_assertion)
+{
+    begin();
+    struct cn_js_deferred deferred = {0};
+    struct cn_err err;
+    cn_js_enter(rig.context);
+    cn_js_end_turn(rig.vm);
+    CHECK_INT(CN_EJS, cn_js_evaluate(rig.context, "for (;;);", "test", NULL, &err));
+    JSValueRef promise = cn_js_deferred_init(rig.context, &deferred);
+    CHECK(promise && (JSValueIsUndefined(rig.context->ref, promise) || deferred.resolve.context));
+    cn_js_leave(rig.context);
+    cn_js_deferred_resolve(&deferred, JSValueMakeNumber(rig.context->ref, 1));
+    CHECK(!deferred.resolve.context && !deferred.reject.context);
+    CHECK_STR("3", js_rig_run(&rig, "1 + 2"));
+    end();
+}
 
 TEST(js_deferred, is_settled_once_and_empty_then)
 {
@@ -163,6 +182,87 @@ TEST(js_work, runs_elsewhere_and_its_result_is_made_on_the_lane)
     }
 }
 
+/* One that was given and makes so many bytes. */
+static void start_large(const char *name, size_t given, size_t made, atomic_bool *go)
+{
+    struct job *job = CN_NEW(struct job);
+    job->work.run = run;
+    job->work.finish = finish;
+    job->work.given = given;
+    job->work.made = made;
+    job->go = go;
+    cn_js_enter(rig.context);
+    watch(cn_js_work_start(rig.context, &loop, &job->work), name);
+    cn_js_leave(rig.context);
+}
+
+#define MB ((size_t)1 << 20)
+
+TEST(js_work, what_is_made_is_reserved_as_it_runs_and_the_rest_waits)
+{
+    begin();
+    reset_counts();
+    atomic_bool go = false;
+    uint64_t before = cn_js_alloc_bytes();
+    for (unsigned i = 0; i < 8; i++) { /* W5 */
+        char name[8];
+        snprintf(name, sizeof(name), "w%u", i);
+        start_large(name, 0, 12 * MB, &go);
+    }
+    start_large("large", 0, 64 * MB, &go);
+    CHECK_INT(24 * MB, rig.context->work_bytes);
+    CHECK(cn_js_alloc_bytes() - before >= 24 * MB && cn_js_alloc_bytes() - before < 30 * MB);
+    atomic_store(&go, true);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(9, atomic_load(&finished));
+    CHECK_STR("ok:done", outcome("w7"));
+    CHECK_STR("ok:done", outcome("large"));
+    CHECK_INT(0, rig.context->work_bytes);
+    CHECK(cn_js_alloc_bytes() - before < 6 * MB);
+    end();
+}
+
+TEST(js_work, what_there_is_no_memory_for_is_a_RangeError_and_does_not_run)
+{
+    begin();
+    reset_counts();
+    size_t bound = cn_js_alloc_bound(cn_js_alloc_bytes() + 30 * MB);
+    atomic_bool go = false;
+    start_large("first", 20 * MB, 0, &go); /* W4, M6 */
+    start_large("second", 20 * MB, 0, NULL);
+    start_large("third", 0, 20 * MB, NULL);
+    cn_js_vm_collect(rig.vm);
+    CHECK_STR("no:RangeError: There is no memory for this now.", outcome("second"));
+    CHECK_STR("no:RangeError: There is no memory for this now.", outcome("third"));
+    atomic_store(&go, true);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_STR("ok:done", outcome("first"));
+    start_large("again", 20 * MB, 0, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_STR("ok:done", outcome("again"));
+    CHECK_INT(2, atomic_load(&ran));
+    (void)cn_js_alloc_bound(bound);
+    end();
+}
+
+/* W5: those that wait go with their context, and what runs meanwhile finds it gone. */
+TEST(js_work, that_waits_is_dropped_with_its_context)
+{
+    begin();
+    reset_counts();
+    atomic_bool go = false;
+    for (unsigned i = 0; i < 4; i++)
+        start_large("a", 0, 20 * MB, &go);
+    cn_js_context_free(rig.context);
+    CHECK_INT(3, atomic_load(&finished_without));
+    atomic_store(&go, true);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(4, atomic_load(&finished_without));
+    CHECK_INT(1, atomic_load(&ran));
+    rig.context = cn_js_context_new(rig.vm, NULL);
+    end();
+}
+
 /* The context is gone when the work is done: released, and nothing of JavaScript is touched. */
 TEST(js_work, of_a_context_that_has_gone_is_released)
 {
@@ -180,6 +280,21 @@ TEST(js_work, of_a_context_that_has_gone_is_released)
         rig.context = cn_js_context_new(rig.vm, NULL);
         end();
     }
+}
+
+TEST(js_work, slow_work_without_a_thread_is_a_RangeError_and_does_not_run)
+{
+    begin();
+    int before = atomic_load(&ran);
+    threadless = true;
+    start_as("a", true, false, NULL);
+    threadless = false;
+    CHECK_STR("RangeError", js_rig_run(&rig, "globalThis.a.slice(3, 13)"));
+    CHECK_INT(before, atomic_load(&ran));
+    start_as("b", true, false, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK_INT(before + 1, atomic_load(&ran));
+    end();
 }
 
 /* W1: more slow work than libuv has threads, and short work is done all the same. */

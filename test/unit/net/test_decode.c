@@ -39,7 +39,7 @@ static struct cn_buf encoded(const char *coding, const void *bytes, size_t size)
 static int decoded(const char *header, const uint8_t *bytes, size_t size, size_t piece,
                    struct cn_buf *out)
 {
-    struct cn_decode *decode = cn_decode_new(header);
+    struct cn_decode *decode = cn_decode_new(header, NULL);
     CHECK(decode);
     int rc = 0;
     for (size_t at = 0; at < size && rc >= 0; at += piece) {
@@ -160,7 +160,7 @@ TEST(decode, names_that_are_not_known_mean_no_decoding)
     const char *names[] = {"",   "identity", "utf-8", "gzip, what", "gzip, gzip, gzip, gzip",
                            "x-", " , "};
     for (size_t i = 0; i < CN_ARRAY_COUNT(names); i++)
-        CHECK(!cn_decode_new(names[i]));
+        CHECK(!cn_decode_new(names[i], NULL));
 }
 
 TEST(decode, refuses_a_window_larger_than_the_web_allows)

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "net/http_conn.h"
 #include "test/lib/http_rig.h"
+#include "test/lib/scarce.h"
 
 #define GET(target) "GET " target " HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -960,5 +961,41 @@ TEST(server, connections_and_requests_are_counted_and_the_loops)
     RIG_UNTIL(&rig, rig_has(&client, "yes"));
     cn_http_server_check(server);
     rig_disconnect(&client);
+    rig_close(&rig);
+}
+
+/* A request with a long head and a body on a connection of its own, while the n-th allocation fails.
+ * False: there were fewer. */
+static bool ask_with_little_memory(struct rig *rig, uint64_t at, bool sticky)
+{
+    struct rig_client client;
+    struct cn_buf text = {0};
+    cn_buf_append_str(&text, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n");
+    for (int i = 0; i < 90; i++)
+        cn_buf_printf(&text, "x-%02d: %0100d\r\n", i, i);
+    cn_buf_append_str(&text, "Connection: close\r\n\r\nabc");
+    scarce_set(at, sticky);
+    const char *got = rig_exchange(rig, &client, cn_buf_text(&text));
+    bool failed = scarce_count() >= at;
+    scarce_set(0, false);
+    /* It is echoed, or refused, or cut. */
+    CHECK(!*got || strncmp(got, "HTTP/1.1 ", 9) == 0);
+    CHECK(failed || ends_with(got, "\r\n\r\nabc"));
+    rig_disconnect(&client);
+    cn_buf_fini(&text);
+    return failed;
+}
+
+TEST(server, memory_that_runs_out_refuses_a_request_and_nothing_else)
+{
+    struct rig rig;
+    struct cn_http_stats stats;
+    rig_open(&rig, rig_echo, NULL);
+    for (uint64_t at = 1; ask_with_little_memory(&rig, at, false); at++)
+        continue;
+    for (uint64_t at = 1; ask_with_little_memory(&rig, at, true); at++)
+        continue;
+    cn_http_server_stats(rig.server, &stats);
+    CHECK_INT(0, stats.busy_count);
     rig_close(&rig);
 }

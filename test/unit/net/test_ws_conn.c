@@ -9,6 +9,7 @@
 #include "net/ws_conn.h"
 #include "net/ws_end.h"
 #include "test/lib/http_rig.h"
+#include "test/lib/scarce.h"
 
 #define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 #define REQUEST(more)                                         \
@@ -309,6 +310,7 @@ TEST(ws_conn, a_close_without_answer_is_given_up)
     cn_ws_end_close(w.end, &close);
     UNTIL_GOT(&w, &client, "\x88\x02\x03\xe8");
     cn_ws_lane_tick(w.lane, uv_now(&w.rig.loop) + 11000);
+    cn_ws_lane_check(w.lane); /* cut, and its wire has not closed yet */
     UNTIL_SEEN(&w, "c1006:!");
     RIG_UNTIL(&w.rig, client.ended);
     rig_disconnect(&client);
@@ -320,6 +322,7 @@ TEST(ws_conn, a_close_without_answer_is_given_up)
     UNTIL_SEEN(&w, "c1005:");
     CHECK(!w.gone);
     cn_ws_lane_tick(w.lane, uv_now(&w.rig.loop) + 11000);
+    cn_ws_lane_check(w.lane);
     RIG_UNTIL(&w.rig, client.ended);
     CHECK(w.gone);
     CHECK_INT(0, client.got.size);
@@ -443,4 +446,39 @@ TEST(ws_end, a_full_queue_ends_the_pair)
     CHECK_INT(1, message->refs);
     cn_ws_message_unref(message);
     cn_free(bytes);
+}
+
+/* A message in fragments and a long one, while the n-th allocation fails. False: there were fewer. */
+static bool talk_with_little_memory(uint64_t at, bool sticky)
+{
+    static char large[200000];
+    struct ws_rig w;
+    struct rig_client client;
+    open_rig(&w, NULL);
+    connect_ws(&w, &client);
+    memset(large, 'x', sizeof(large));
+    scarce_set(at, sticky);
+    send_frame(&client, CN_WS_OP_TEXT, large, 70000);
+    if (!client.ended)
+        send_frame(&client, 0x80, "end", 3);
+    if (!client.ended)
+        send_frame(&client, 0x80 | CN_WS_OP_TEXT, large, sizeof(large));
+    if (!client.ended)
+        send_frame(&client, 0x88, "\x03\xe8", 2);
+    RIG_UNTIL(&w.rig, client.ended);
+    bool failed = scarce_count() >= at;
+    scarce_set(0, false);
+    /* Everything came back, or the connection was closed before its time. */
+    CHECK(failed || strstr(cn_buf_text(&w.seen), "t:70003 t:200000 c1000:"));
+    rig_disconnect(&client);
+    close_rig(&w);
+    return failed;
+}
+
+TEST(ws_conn, memory_that_runs_out_ends_the_connection_and_nothing_else)
+{
+    for (uint64_t at = 1; talk_with_little_memory(at, false); at++)
+        continue;
+    for (uint64_t at = 1; talk_with_little_memory(at, true); at++)
+        continue;
 }

@@ -7,7 +7,7 @@
 #include "store/database.h"
 #include "test/unit/object/world.h"
 
-enum { ADD = 1, READ, PARK, ABORT, LOCK, FAIL, SET_ALARM, DELETE_ALARM, HOLD, WAIT };
+enum { ADD = 1, READ, PARK, ABORT, LOCK, FAIL, SET_ALARM, DELETE_ALARM, HOLD, WAIT, UNDO };
 
 static int counter_create(struct cn_object *object, void *class_data, void **instance,
                           struct cn_err *err)
@@ -69,6 +69,9 @@ static void counter_alarm(struct cn_object *object, struct world *world, struct 
     CHECK_INT(CN_ALARM_NONE, alarm); /* DO-AL-2 */
     if (world->abort_alarm) {
         counter_add(object);
+        if (world->alarm_in_ms)
+            CHECK_INT(0,
+                      cn_object_alarm_set(object, world->clock.wall_ms + world->alarm_in_ms, &err));
         cn_alarm_give_up(object);
         cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "aborted on purpose");
         return;
@@ -97,6 +100,12 @@ static void counter_deliver(struct cn_object *object, void *instance, struct cn_
         break;
     case READ:
         cn_call_reply(call, (void *)(intptr_t)read_counter(object));
+        break;
+    case UNDO: /* SQLite rolls back what was written, and the code makes nothing of it */
+        counter_add(object);
+        CHECK_INT(CN_ESQL, cn_database_exec(cn_object_database(object, &err),
+                                            "INSERT OR ROLLBACK INTO c(rowid) VALUES(1)", &err));
+        cn_call_reply(call, NULL);
         break;
     case PARK:
         world->parked = call;

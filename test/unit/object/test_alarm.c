@@ -292,6 +292,89 @@ TEST(alarm, A2_one_that_its_own_run_sets_stands_though_the_run_fails)
     world_close(&world);
 }
 
+/* The run that is parked opens a transaction and sets or deletes the alarm in it. */
+static int begin_and_set(struct world *world, int64_t alarm_ms)
+{
+    struct cn_object *object = world->parked->object;
+    struct cn_err err;
+    cn_object_enter(object);
+    object->transactions++;
+    int level = cn_object_savepoint(object, &err);
+    CHECK_INT(0, cn_object_alarm_set(object, alarm_ms, &err));
+    cn_object_leave(object);
+    return level;
+}
+
+static void end_it(struct cn_object *object, int level, bool keep)
+{
+    struct cn_err err;
+    cn_object_enter(object);
+    CHECK_INT(0, cn_object_savepoint_end(object, level, keep, &err));
+    object->transactions--;
+    cn_object_leave(object);
+}
+
+static void check_alarm(struct cn_object *object, int64_t want_ms)
+{
+    struct cn_err err;
+    int64_t alarm;
+    CHECK_INT(0, cn_object_alarm_get(object, &alarm, &err));
+    CHECK_INT(want_ms, alarm);
+}
+
+/* In the run, or as what the run has left open, a transaction sets another or deletes it; it is
+ * undone or kept before the run ends, or afterwards. */
+TEST(alarm, A8_one_that_a_transaction_has_set_counts_if_that_is_kept)
+{
+    for (int scene = 0; scene < 8; scene++) {
+        bool sets = scene & 1, keep = scene & 2, late = scene & 4;
+        struct world world;
+        world_open(&world, test_dir(), &counter);
+        world.park_alarm = 1;
+        ask(&world, "a", SET_ALARM);
+        fire_due(&world, 5000);
+        struct cn_object *object = world.parked->object;
+        int64_t next_ms = sets ? world.clock.wall_ms + 60000 : CN_ALARM_NONE;
+        int level = begin_and_set(&world, next_ms);
+        check_alarm(object, next_ms);
+        if (!late)
+            end_it(object, level, keep);
+        if (!late && !keep)
+            check_alarm(object, CN_ALARM_NONE); /* DO-AL-2 again */
+        succeed_parked(&world);
+        if (late)
+            end_it(object, level, keep);
+        check_alarm(object, keep ? next_ms : CN_ALARM_NONE);
+        world.park_alarm = 0;
+        fire_none(&world, 59000);
+        if (keep && sets)
+            fire_due(&world, 1000);
+        fire_none(&world, 10000000);
+        world_close(&world);
+    }
+}
+
+/* Its failure is counted too: the next try is not the first. */
+TEST(alarm, A8_a_run_that_fails_after_it_has_undone_another_is_tried_again)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    world.park_alarm = 1;
+    ask(&world, "a", SET_ALARM);
+    fire_due(&world, 5000);
+    struct cn_object *object = world.parked->object;
+    end_it(object, begin_and_set(&world, world.clock.wall_ms + 60000), false);
+    cn_object_enter(object);
+    cn_call_fail(world.parked, CN_FAULT_REMOTE, CN_EJS, "alarm failed");
+    cn_object_leave(object);
+    settle(&world);
+    world.park_alarm = 0;
+    fire_none(&world, 1999);
+    fire_due(&world, 501);
+    CHECK_INT(1, world.last_retry);
+    world_close(&world);
+}
+
 TEST(alarm, A3_failures_that_are_not_its_own_are_not_counted_and_wait_for_1024_seconds_at_most)
 {
     struct world world;
@@ -304,7 +387,7 @@ TEST(alarm, A3_failures_that_are_not_its_own_are_not_counted_and_wait_for_1024_s
     for (int run = 0; run < 14; run++) {
         fire_none(&world, delay - 1);
         fire_due(&world, 1 + delay / 4);
-        CHECK_INT(0, world.last_retry);
+        CHECK_INT(run + 1, world.last_retry); /* told, and not given up */
         if (delay < 1024000)
             delay *= 2;
     }
@@ -402,18 +485,22 @@ TEST(alarm, a_storm_goes_in_waves)
     world_close(&world); /* with the others under way */
 }
 
+/* A8: another that its last turn sets is undone with that turn. */
 TEST(alarm, one_that_is_given_up_is_gone_with_what_its_run_wrote)
 {
-    struct world world;
-    world_open(&world, test_dir(), &counter);
-    CHECK_INT(1, ask(&world, "a", ADD));
-    ask(&world, "a", SET_ALARM);
-    world.abort_alarm = 1;
-    fire_due(&world, 5000);
-    CHECK_INT(1, ask(&world, "a", READ));
-    int64_t fired = world.alarms;
-    for (int i = 0; i < 12; i++)
-        world.clock.wall_ms += 1024000, cn_alarm_tick(&world.lane), settle(&world);
-    CHECK_INT(fired, world.alarms);
-    world_close(&world);
+    for (int sets = 0; sets < 2; sets++) {
+        struct world world;
+        world_open(&world, test_dir(), &counter);
+        CHECK_INT(1, ask(&world, "a", ADD));
+        ask(&world, "a", SET_ALARM);
+        world.abort_alarm = 1;
+        world.alarm_in_ms = sets * 60000;
+        fire_due(&world, 5000);
+        CHECK_INT(1, ask(&world, "a", READ));
+        int64_t fired = world.alarms;
+        for (int i = 0; i < 12; i++)
+            world.clock.wall_ms += 1024000, cn_alarm_tick(&world.lane), settle(&world);
+        CHECK_INT(fired, world.alarms);
+        world_close(&world);
+    }
 }

@@ -137,11 +137,11 @@ static void end(struct place *a, struct place *b)
 TEST(envelope, the_moves_are_those_of_the_table)
 {
     static const char *const table[CN_ENVELOPE_STATES] = {
-        /* to: OPEN GATED SENT ARRIVED ANSWERED RETURNING DONE */
-        [CN_ENVELOPE_OPEN] = ".GS....",     [CN_ENVELOPE_GATED] = "..S...D",
-        [CN_ENVELOPE_SENT] = "...A.R.",     [CN_ENVELOPE_ARRIVED] = "....AR.",
-        [CN_ENVELOPE_ANSWERED] = ".....R.", [CN_ENVELOPE_RETURNING] = "......D",
-        [CN_ENVELOPE_DONE] = ".GS....",
+        /* to: OPEN GATED SENT ARRIVED AWAY ANSWERED RETURNING DONE */
+        [CN_ENVELOPE_OPEN] = ".GS.....",      [CN_ENVELOPE_GATED] = "..S....D",
+        [CN_ENVELOPE_SENT] = "...A..R.",      [CN_ENVELOPE_ARRIVED] = "....WAR.",
+        [CN_ENVELOPE_AWAY] = "...A....",      [CN_ENVELOPE_ANSWERED] = "......R.",
+        [CN_ENVELOPE_RETURNING] = ".......D", [CN_ENVELOPE_DONE] = ".GS.....",
     };
     for (int from = 0; from < CN_ENVELOPE_STATES; from++) {
         for (int to = 0; to < CN_ENVELOPE_STATES; to++)
@@ -331,6 +331,93 @@ TEST(envelope, P2_whatever_ends_when_each_is_told_or_dropped_once)
             CHECK_INT(3, seen.done_count + seen.dropped);
         }
     }
+}
+
+/* --- other nodes ------------------------------------------------------------------------------ */
+
+static struct cn_envelope *carried[2];
+static unsigned carried_count;
+
+static void carry(struct cn_carrier *carrier, struct cn_envelope *envelope)
+{
+    CHECK(carrier == envelope->to.desk->carrier);
+    CHECK_INT(CN_ENVELOPE_AWAY, envelope->state);
+    CHECK(carried_count < 2);
+    carried[carried_count++] = envelope;
+}
+
+static void send_to_node(struct place *from, int number, struct cn_place to)
+{
+    struct letter *letter = write_letter(from, from, number);
+    letter->envelope.to = to;
+    cn_envelope_send(&letter->envelope, NULL);
+    CHECK_INT(0, (int)carried_count); /* from a step, never from inside */
+}
+
+TEST(envelope, P8_what_is_for_another_node_is_its_carriers_until_it_is_back)
+{
+    struct place a, b;
+    struct cn_carrier carrier = {carry};
+    begin(&a, &b);
+    a.desk.carrier = &carrier;
+    carried_count = 0;
+    send_to_node(&a, 1, cn_node_place_of(&a.desk, 7, 8, 9));
+    send_to_node(&a, 2, cn_node_place_of(&a.desk, 7, 8, 9));
+    run(&a);
+    CHECK_INT(2, (int)carried_count); /* P3 */
+    CHECK_INT(1, ((struct letter *)carried[0])->number);
+    CHECK_INT(0, seen.arrived_count + seen.done_count);
+    CHECK_INT(2, (int)a.desk.away);
+    cn_envelope_back(carried[1]);
+    cn_envelope_refuse(carried[1], CN_FAULT_RETRYABLE, CN_ECLOSED, "lost");
+    cn_envelope_back(carried[0]);
+    cn_envelope_answer(carried[0], NULL);
+    CHECK_INT(0, (int)a.desk.away);
+    CHECK_INT(0, seen.done_count); /* P2 */
+    run(&a);
+    CHECK_INT(2, seen.done_count);
+    CHECK_INT(2, seen.done[0]);
+    CHECK_INT(0, seen.arrived_count); /* at no target of this node */
+    end(&a, &b);
+}
+
+TEST(envelope, P9_without_a_carrier_and_at_a_node_whose_session_is_over_it_is_refused)
+{
+    struct place a, b;
+    begin(&a, &b);
+    carried_count = 0;
+    send_to_node(&a, 1, cn_node_place_of(&a.desk, 7, 8, 9));
+    run(&a);
+    CHECK_INT(1, seen.done_count);
+    CHECK_INT(CN_FAULT_RETRYABLE, seen.faults);
+    CHECK_INT(CN_ECLOSED, seen.code);
+    send_to_node(&a, 2, (struct cn_place){.kind = CN_PLACE_ENDED, .desk = &a.desk});
+    run(&a);
+    CHECK_INT(2, seen.done_count);
+    CHECK_INT(CN_FAULT_RETRYABLE | CN_FAULT_RESET, seen.faults);
+    CHECK_INT(0, seen.arrived_count);
+    end(&a, &b);
+}
+
+static void close_with_one_away(void *data)
+{
+    cn_desk_close(data);
+}
+
+TEST(envelope, P8_a_desk_does_not_close_while_something_is_away)
+{
+    struct place a, b;
+    struct cn_carrier carrier = {carry};
+    begin(&a, &b);
+    a.desk.carrier = &carrier;
+    carried_count = 0;
+    send_to_node(&a, 1, cn_node_place_of(&a.desk, 7, 8, 9));
+    run(&a);
+    CHECK_ASSERTS("!desk->away", close_with_one_away, &a.desk);
+    cn_envelope_back(carried[0]);
+    cn_envelope_answer(carried[0], NULL);
+    run(&a);
+    end(&a, &b);
 }
 
 /* --- the sender's gate ----------------------------------------------------------------------- */

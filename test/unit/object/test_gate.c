@@ -5,6 +5,7 @@
 #include "object/object.h"
 #include "store/database.h"
 #include "store/sink.h"
+#include "store/store_private.h"
 #include "test/lib/simdisk.h"
 #include "test/unit/object/world.h"
 
@@ -178,6 +179,38 @@ TEST(gate, DO_TX_5_a_failed_flush_resets_the_object_and_fails_every_held_output)
     cn_free(other);
     world_close(&world);
     simdisk_set_fault(sim, &(struct simdisk_fault){0});
+    simdisk_free(sim);
+}
+
+/* The disk is full, as the keeper tells the store: its own syncs wait here too, so it says nothing
+ * else meanwhile. */
+TEST(gate, G3_what_the_log_has_taken_is_answered_when_it_is_durable_on_a_full_disk_too)
+{
+    struct world world;
+    struct simdisk *sim = open_world(&world);
+    struct answer *first = post(&world, "a", READ);
+    run_until(&world, first);
+    struct cn_err err;
+    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
+    atomic_store(&closed, true);
+    struct answer *write = post(&world, "a", WRITE);
+    run_once(&world);
+    CHECK(!write->done);
+    atomic_store(&world.store->images.no_space, true);
+    CHECK_INT(CN_EREADONLY, cn_store_status(world.store, &err));
+    CHECK_INT(0, cn_store_lost(world.store, &err));
+    struct answer *read = post(&world, "a", READ); /* the gate is asked again */
+    run_once(&world);
+    CHECK(!write->done && !read->done);
+    open_gate();
+    run_until(&world, write);
+    run_until(&world, read);
+    CHECK_INT(0, write->call.envelope.err.code);
+    CHECK_INT(0, read->call.envelope.err.code);
+    cn_free(first);
+    cn_free(write);
+    cn_free(read);
+    world_close(&world);
     simdisk_free(sim);
 }
 

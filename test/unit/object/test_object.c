@@ -61,6 +61,21 @@ TEST(object, DO_CTX_4_abort_undoes_the_turn_and_fails_what_is_under_way)
     world_close(&world);
 }
 
+TEST(object, O3_a_turn_that_sqlite_has_rolled_back_is_not_answered_as_if_it_were_there)
+{
+    struct world world;
+    world_open(&world, test_dir(), &counter);
+    CHECK_INT(1, ask(&world, "a", ADD));
+    struct answer *undone = post(&world, "a", UNDO);
+    run_until(&world, undone);
+    CHECK_INT(CN_EABORTED, undone->call.envelope.err.code);
+    CHECK(strstr(undone->call.envelope.err.text, "UNIQUE constraint failed"));
+    CHECK_INT(2, ask(&world, "a", ADD)); /* a new instance, which can write */
+    CHECK_INT(2, world.created);
+    cn_free(undone);
+    world_close(&world);
+}
+
 TEST(object, DO_TX_5_a_new_instance_waits_for_what_the_one_before_it_wrote)
 {
     struct world world;

@@ -11,7 +11,15 @@
 /* --- a register whose instances can ask for bookmarks and restores --------------------------- */
 
 /* What to do; other numbers are stored as the register's value. */
-enum { READ = -1, BOOKMARK = -2, BOOKMARK_AT = -3, RESTORE = -4, RESTORE_ABORT = -5, ABORT = -6 };
+enum {
+    READ = -1,
+    BOOKMARK = -2,
+    BOOKMARK_AT = -3,
+    RESTORE = -4,
+    RESTORE_ABORT = -5,
+    ABORT = -6,
+    ALARM = -7
+};
 
 struct asked {
     struct cn_restore_request request;
@@ -104,6 +112,9 @@ static void register_deliver(struct cn_object *object, void *instance, struct cn
     int what = (int)(intptr_t)call->payload;
     if (what == READ) {
         cn_call_reply(call, (void *)(intptr_t)read_register(object));
+    } else if (what == ALARM) {
+        CHECK_INT(0, cn_object_alarm_set(object, world->clock.wall_ms + 1000, &err));
+        cn_call_reply(call, NULL);
     } else if (what == ABORT) {
         cn_object_reset(object, CN_FAULT_RESET, CN_EABORTED, "aborted");
     } else if (what == RESTORE_ABORT) {
@@ -303,6 +314,46 @@ TEST(restore, DO_PITR_5_a_snapshot_of_one_object_becomes_the_state_of_another)
     CHECK_STR("new", desk.name);
     CHECK_INT(2, ask(&world, "a", READ));
     world_close(&world);
+}
+
+static uv_sem_t threads;
+static void wait_thread(uv_work_t *work)
+{
+    (void)work;
+    uv_sem_wait(&threads);
+}
+
+/* A7, O7: the alarm that is due is of the state that goes; looking at it is not in the way. */
+TEST(restore, an_alarm_that_is_due_meanwhile_does_not_hinder_it)
+{
+    enum { THREADS = 4 };
+    struct world world;
+    uv_work_t works[THREADS];
+    world_open(&world, test_dir(), &register_class);
+    set_scene(&world);
+    ask(&world, "a", ALARM);
+    ask(&world, "a", RESTORE);
+    ask_reset(&world, "a", ABORT);
+    CHECK_INT(0, uv_sem_init(&threads, 0));
+    for (int i = 0; i < THREADS; i++) /* the restore waits for a thread */
+        CHECK_INT(0, uv_queue_work(&world.loop, &works[i], wait_thread, NULL));
+    struct answer *read = post(&world, "a", READ);
+    cn_object_lane_step(&world.lane);
+    world.clock.wall_ms += 5000;
+    for (int i = 0; i < 10; i++)
+        cn_alarm_tick(&world.lane);
+    for (int i = 0; i < THREADS; i++)
+        uv_sem_post(&threads);
+    run_until(&world, read);
+    CHECK_INT(0, read->call.envelope.err.code);
+    CHECK_INT(1, (intptr_t)read->call.result);
+    world.clock.wall_ms += 5000;
+    cn_alarm_tick(&world.lane);
+    CHECK_INT(1, ask(&world, "a", READ));
+    CHECK_INT(0, world.alarms); /* there was none at that moment */
+    cn_free(read);
+    world_close(&world);
+    uv_sem_destroy(&threads);
 }
 
 TEST(restore, a_lane_that_stops_meanwhile_leaves_nothing_behind)

@@ -12,7 +12,8 @@ static struct cn_ws_end *joining; /* the end that JOIN and ACCEPT take */
 static struct cn_text joining_tag;
 static struct cn_buf seen; /* what the class was told: "m:hello c1000:bye" */
 static struct cn_call *parked;
-static bool park; /* keep the next message's call */
+static bool park;       /* keep the next message's call, */
+static bool park_close; /* or that of the next close */
 
 static int room_create(struct cn_object *object, void *class_data, void **instance,
                        struct cn_err *err)
@@ -35,6 +36,21 @@ static void count_one(struct cn_object_socket *socket, void *data)
     (*(intptr_t *)data)++;
 }
 
+static intptr_t count_listed(struct cn_object *object)
+{
+    intptr_t count = 0;
+    cn_object_socket_each(object, NULL, count_one, &count);
+    return count;
+}
+
+/* K6: it is listed until here, though the answer has not left yet. */
+static void reply_close(struct cn_object *object, struct cn_call *call, bool hibernatable)
+{
+    intptr_t listed = count_listed(object);
+    cn_call_reply(call, NULL);
+    CHECK_INT(listed - hibernatable, count_listed(object));
+}
+
 static void deliver_event(struct cn_object *object, struct cn_call *call)
 {
     struct cn_socket_event *event = call->payload;
@@ -52,15 +68,19 @@ static void deliver_event(struct cn_object *object, struct cn_call *call)
     else
         cn_buf_printf(&seen, "c%u", item->close.code);
     CHECK(event->socket->set); /* K6: in its close event still */
-    if (event->kind == CN_SOCKET_MESSAGE && park) {
-        park = false;
+    if ((event->kind == CN_SOCKET_MESSAGE && park) ||
+        (event->kind == CN_SOCKET_CLOSE && park_close)) {
+        park = park_close = false;
         parked = call;
         call->taken_back = taken_back;
         return;
     }
     if (event->kind == CN_SOCKET_MESSAGE)
         CHECK_INT(0, cn_object_socket_send(object, event->socket->end, item->message));
-    cn_call_reply(call, NULL);
+    if (event->kind == CN_SOCKET_CLOSE)
+        reply_close(object, call, !event->socket->holder);
+    else
+        cn_call_reply(call, NULL);
 }
 
 static void room_deliver(struct cn_object *object, void *instance, struct cn_call *call)
@@ -191,7 +211,7 @@ static void begin(struct world *world)
     cn_buf_clear(&seen);
     joining_tag = (struct cn_text){0};
     parked = NULL;
-    park = false;
+    park = park_close = false;
 }
 
 static void evict(struct world *world)
@@ -329,6 +349,32 @@ TEST(object_socket, K6_a_socket_leaves_the_list_with_its_close_event)
         CHECK_INT(0, world.lane.socket_count);
         world_close(&world);
     }
+}
+
+/* The class goes on in its close event after its turn. */
+TEST(object_socket, K6_a_socket_is_not_listed_while_its_close_event_waits_for_something)
+{
+    struct world world;
+    struct client a, b;
+    begin(&world);
+    join(&world, &b, MANUAL);
+    join(&world, &a, MANUAL);
+    park_close = true;
+    struct cn_ws_close close = {3000, true, "bye", 3, NULL};
+    cn_ws_end_close(a.end, &close);
+    UNTIL(&world, parked);
+    CHECK_INT(1, ask(&world, "room", COUNT));
+    CHECK(((struct cn_socket_event *)parked->payload)->socket->set);
+    struct cn_object *object = parked->object;
+    cn_object_enter(object);
+    cn_call_reply(parked, NULL);
+    cn_object_leave(object);
+    parked = NULL;
+    CHECK_INT(1, ask(&world, "room", COUNT));
+    hang_up(&a);
+    hang_up(&b);
+    UNTIL(&world, ask(&world, "room", COUNT) == 0);
+    world_close(&world);
 }
 
 TEST(object_socket, K6_a_lane_that_stops_lets_go_of_those_that_have_left)
@@ -549,7 +595,7 @@ static void begin_shards(struct shard_world *own)
     cn_buf_clear(&seen);
     joining_tag = (struct cn_text){0};
     parked = NULL;
-    park = false;
+    park = park_close = false;
 }
 
 TEST(object_socket, S5_sockets_of_a_shard_that_is_closed_end_with_1012_awake_or_asleep)

@@ -77,9 +77,6 @@ static const char *world_namespace;
 /* What "durable" means for worlds opened from now on; NULL: on their disk. */
 static const struct cn_sink *world_sink;
 
-/* What is done with calls to shards that are not served, in worlds opened from now on. */
-static bool (*world_elsewhere)(struct cn_object_lane *lane, struct cn_call *call);
-
 /* The node and its lane, on shards that are there. */
 static void world_start(struct world *world)
 {
@@ -89,7 +86,6 @@ static void world_start(struct world *world)
                                       .lane_count = world_lane_count ? world_lane_count : 1,
                                       .new_objects_per_minute = world_new_objects_per_minute,
                                       .find_class = find_class,
-                                      .elsewhere = world_elsewhere,
                                       .secret = "0123456789abcde"};
     world->node = cn_node_new(&options);
     CHECK_INT(0, cn_node_namespace(world->node, world_namespace ? world_namespace : "test/Counter",

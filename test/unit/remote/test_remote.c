@@ -144,7 +144,6 @@ static void node_open(struct node *node, void (*change)(struct cn_remote_options
     *node = (struct node){.open = true};
     snprintf(dir, sizeof(dir), "%s/%u", test_dir(), (unsigned)disk);
     (void)mkdir(dir, 0700);
-    world_elsewhere = cn_remote_elsewhere;
     shard_world_start(&node->world, cn_strdup(dir), &log_class);
     struct cn_remote_options options = {.disk = disk,
                                         .life = 1,
@@ -428,14 +427,14 @@ TEST(remote, lets_held_calls_in_first_when_the_shard_comes_here)
     struct sent *first = call_text(0, "echo", "1"), *second = call_text(0, "echo", "2");
     for (unsigned i = 0; i < 5; i++)
         step();
-    CHECK_INT(2, nodes[0].world.world.lane.remote->held_count);
+    CHECK_INT(2, cn_remote_lane_of(&nodes[0].world.world.lane)->held_count);
     own(0, 7);
     struct sent *third = call_text(0, "echo", "3");
     check_ok(first, "1");
     check_ok(second, "2");
     check_ok(third, "3");
     CHECK_STR("1;2;3;", log_of(0));
-    CHECK_INT(0, nodes[0].world.world.lane.remote->held_count);
+    CHECK_INT(0, cn_remote_lane_of(&nodes[0].world.world.lane)->held_count);
     close_nodes();
 }
 
@@ -586,7 +585,7 @@ TEST(remote, ends_what_is_held_and_sent_when_its_lane_ends)
     close_nodes();
 }
 
-/* --- what is lent: remote/loan.h -------------------------------------------------------------- */
+/* --- what is lent: remote/leases.h -------------------------------------------------------------- */
 
 /* Node `to` is told that these sessions are live: that of node i is `of[i]`; 0: none. */
 static void tell(unsigned to, const uint64_t of[NODES])
@@ -611,8 +610,9 @@ static size_t loans_of(unsigned node)
 {
     struct cn_remote_counts counts;
     cn_remote_count(nodes[node].remote, &counts);
-    CHECK_INT(counts.loans, cn_loans_count(&nodes[node].world.world.lane.remote->loans));
-    return counts.loans;
+    CHECK_INT(counts.leases,
+              cn_leases_count(&cn_remote_lane_of(&nodes[node].world.world.lane)->leases));
+    return counts.leases;
 }
 
 static void clear_log(unsigned node)
@@ -628,7 +628,7 @@ static void open_told(const uint64_t of[NODES])
 }
 
 /* S1, S3: what node 0 has is given back when its session is over, once, and nobody else's. */
-TEST(loan, is_given_back_when_the_session_is_over)
+TEST(lease, is_given_back_when_the_session_is_over)
 {
     open_told((const uint64_t[]){10, 11, 12});
     check_ok(call_text(0, "lend 5", "a"), "lent");
@@ -638,7 +638,7 @@ TEST(loan, is_given_back_when_the_session_is_over)
     CHECK_INT(3, loans_of(1));
     cn_remote_silent(nodes[1].remote, 1); /* a cut ends nothing, */
     cn_remote_silent(nodes[0].remote, 2); /* whoever notices */
-    UNTIL(nodes[1].world.world.lane.remote->askers.count == 1);
+    UNTIL(cn_remote_lane_of(&nodes[1].world.world.lane)->askers.count == 1);
     check_ok(call_text(0, "echo", "c"), "c");
     CHECK_INT(3, loans_of(1));
     clear_log(1);
@@ -661,7 +661,7 @@ TEST(loan, is_given_back_when_the_session_is_over)
 }
 
 /* What was let go of by its holder is not given back again. */
-TEST(loan, ends_with_its_release)
+TEST(lease, ends_with_its_release)
 {
     open_told((const uint64_t[]){10, 11, 12});
     check_ok(call_text(0, "lend 5", "a"), "lent");
@@ -677,7 +677,7 @@ TEST(loan, ends_with_its_release)
 }
 
 /* S2: a session that is over and does not know it. */
-TEST(loan, refuses_those_who_are_over)
+TEST(lease, refuses_those_who_are_over)
 {
     open_told((const uint64_t[]){10, 11, 12});
     check_ok(call_text(0, "lend 5", "a"), "lent");
@@ -686,7 +686,7 @@ TEST(loan, refuses_those_who_are_over)
     clear_log(1);
     check_ok(note(0, "~release", 5), "");
     check_ok(note(0, "~retain", 5), "");
-    check_failed(call_lent(0, "5:"), CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_LOAN_ENDED);
+    check_failed(call_lent(0, "5:"), CN_FAULT_RETRYABLE | CN_FAULT_RESET, CN_PLACE_ENDED_TEXT);
     check_ok(call_text(0, "lend 7", "b"), "lent"); /* calls to objects are taken */
     CHECK_STR("b;", log_of(1));
     CHECK_INT(0, loans_of(1));
@@ -702,7 +702,7 @@ TEST(loan, refuses_those_who_are_over)
 }
 
 /* S1: another session of the same disk is live, the first was never seen. */
-TEST(loan, knows_that_a_later_session_ends_the_one_before)
+TEST(lease, knows_that_a_later_session_ends_the_one_before)
 {
     open_told((const uint64_t[]){0, 11, 12});
     tell(0, (const uint64_t[]){10, 11, 12});
@@ -717,7 +717,7 @@ TEST(loan, knows_that_a_later_session_ends_the_one_before)
 }
 
 /* A third node is given what the first held; S5: in whatever order that is heard of. */
-TEST(loan, goes_over_to_a_third_node)
+TEST(lease, goes_over_to_a_third_node)
 {
     open_told((const uint64_t[]){10, 11, 12});
     check_ok(call_text(0, "lend 5", "a"), "lent");
@@ -746,30 +746,30 @@ TEST(loan, goes_over_to_a_third_node)
 }
 
 /* S4 */
-TEST(loan, terms_end_with_sessions)
+TEST(lease, terms_end_with_sessions)
 {
     open_told((const uint64_t[]){10, 11, 12});
-    const struct cn_loans *loans = &nodes[0].world.world.lane.remote->loans;
-    CHECK_INT(0, loans->term);
+    const struct cn_leases *leases = &cn_remote_lane_of(&nodes[0].world.world.lane)->leases;
+    CHECK_INT(0, leases->term);
     tell(0, (const uint64_t[]){0, 11, 12});
-    CHECK_INT(1, loans->term);
+    CHECK_INT(1, leases->term);
     tell(0, (const uint64_t[]){20, 11, 12});
-    CHECK_INT(1, loans->term);
+    CHECK_INT(1, leases->term);
     tell(0, (const uint64_t[]){21, 11, 12});
-    CHECK_INT(2, loans->term);
+    CHECK_INT(2, leases->term);
     check_ok(call_text(0, "echo", "a"), "a");
     close_nodes();
 }
 
 /* S7 */
-TEST(loan, is_not_made_by_an_answer_that_nobody_waits_for)
+TEST(lease, is_not_made_by_an_answer_that_nobody_waits_for)
 {
     open_told((const uint64_t[]){10, 11, 12});
     struct sent *parked = call_text(0, "park", "a");
     UNTIL(nodes[1].parked);
     cn_remote_silent(nodes[0].remote, 2);
     check_failed(parked, CN_FAULT_RETRYABLE, "Network connection lost.");
-    UNTIL(!nodes[1].world.world.lane.remote->askers.count);
+    UNTIL(!cn_remote_lane_of(&nodes[1].world.world.lane)->askers.count);
     struct cn_call *call = nodes[1].parked;
     struct cn_message *message = call->payload;
     lend_number(call, 5);
@@ -813,7 +813,7 @@ static uint32_t ask_type(const struct cn_question *question)
                                                .body = (const uint8_t *)"batch",
                                                .body_size = 5,
                                                .done = on_reply};
-    struct cn_pipes *pipes = nodes[0].world.world.lane.remote->pipes;
+    struct cn_pipes *pipes = cn_remote_lane_of(&nodes[0].world.world.lane)->pipes;
     CHECK_INT(0, cn_pipes_ask(pipes, 2, 0, &asked.question));
     UNTIL(asked.done);
     uint32_t type = asked.reply.type;

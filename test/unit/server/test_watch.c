@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "server/deploy.h"
+#include "deploy/deploy.h"
 #include "server/serve.h"
 #include "test/lib/fake_node.h"
 #include "test/lib/test.h"
@@ -47,7 +47,7 @@ static int load(struct world *world)
 {
     struct cn_deployment *deployment = NULL;
     struct cn_err err = {0};
-    int rc = cn_watch_load(&world->watch, &deployment, &err);
+    int rc = cn_watch_load(&world->watch, true, &deployment, &err);
     if (deployment)
         cn_deployment_unref(deployment);
     return rc;

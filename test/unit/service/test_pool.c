@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "test/lib/test.h"
+#include "test/lib/threadless.h"
 
 /* A job that runs until it is let go, or told to end. */
 struct job {
@@ -147,6 +148,30 @@ TEST(pool, as_many_run_as_it_was_made_with_and_the_rest_in_order)
             CHECK(world.order[i + 2] == &jobs[i + 2]);
     }
     CHECK_INT(2, world.most);
+    cn_pool_free(pool);
+    close_world(&world);
+}
+
+TEST(pool, without_a_thread_to_give_the_first_one_runs_all_jobs)
+{
+    struct world world;
+    struct job jobs[3];
+    open_world(&world);
+    threadless = true;
+    CHECK(!cn_pool_new(2));
+    threadless = false;
+    struct cn_pool *pool = cn_pool_new(2);
+    threadless = true;
+    for (int i = 0; i < 3; i++)
+        start(pool, &world, &jobs[i]);
+    for (unsigned i = 0; i < 3; i++) {
+        wait_started(&world, i + 1);
+        CHECK(world.order[i] == &jobs[i]);
+        let_go(&jobs[i]);
+        wait_delivered(&world, i + 1);
+    }
+    CHECK_INT(1, world.most);
+    threadless = false;
     cn_pool_free(pool);
     close_world(&world);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/rand.h"
 #include "store/blob.h"
 #include "store/check.h"
@@ -139,6 +140,8 @@ TEST(backup, is_one_moment_of_a_store_at_work)
         cn_disk_close(secret);
         struct findings findings;
         struct cn_check_report report;
+        CHECK_INT(CN_EINVALID, check_disk(background.to, &findings, &report)); /* B5 */
+        CHECK_INT(0, cn_store_backup_finish(simdisk_disk(background.to), NULL));
         CHECK_INT(0, check_disk(background.to, &findings, &report));
         if (findings.count)
             test_fail(__FILE__, __LINE__, "%s", findings.last);
@@ -151,6 +154,47 @@ TEST(backup, is_one_moment_of_a_store_at_work)
         rig_close(&copy);
         simdisk_free(background.to);
     }
+    rig_fini(&rig);
+}
+
+struct files {
+    char paths[64][160];
+    size_t count;
+};
+
+static int note_path(void *data, const char *path)
+{
+    struct files *files = data;
+    if (files->count < CN_ARRAY_COUNT(files->paths) && strcmp(path, "LOCK") != 0)
+        snprintf(files->paths[files->count++], sizeof(files->paths[0]), "%s", path);
+    return 0;
+}
+
+/* B5: one bit of any file, the manifest among them, or one that is missing. */
+TEST(backup, is_not_finished_if_it_is_not_what_was_written)
+{
+    struct rig rig;
+    struct files files = {0};
+    struct cn_backup_report report = {0};
+    struct simdisk *to = simdisk_new();
+    rig_init(&rig, false);
+    turns(&rig, 60);
+    CHECK_INT(0, cn_store_backup(rig.store, simdisk_disk(to), &report, NULL));
+    CHECK_INT(0, cn_disk_walk(simdisk_disk(to), "", note_path, &files));
+    CHECK(files.count > 5);
+    for (size_t i = 0; i < files.count; i++) {
+        struct simdisk *bad = simdisk_copy(to), *lacking = simdisk_copy(to);
+        CHECK_INT(0, simdisk_damage(bad, files.paths[i], 3, 2));
+        CHECK(cn_store_backup_finish(simdisk_disk(bad), NULL) < 0);
+        CHECK(cn_disk_has(simdisk_disk(bad), CN_BACKUP_UNFINISHED));
+        CHECK_INT(0, cn_disk_unlink(simdisk_disk(lacking), files.paths[i]));
+        CHECK(cn_store_backup_finish(simdisk_disk(lacking), NULL) < 0);
+        simdisk_free(bad);
+        simdisk_free(lacking);
+    }
+    CHECK_INT(0, cn_store_backup_finish(simdisk_disk(to), NULL));
+    CHECK(!cn_disk_has(simdisk_disk(to), CN_BACKUP_UNFINISHED));
+    simdisk_free(to);
     rig_fini(&rig);
 }
 

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/account.h"
 #include "base/clock.h"
 #include "store/catalog.h"
 #include "store/kvtable.h"
 #include "store/log.h"
+#include "store/sqlite_memory.h"
 #include "test/lib/simdisk.h"
 #include "test/lib/storetest.h"
 #include "test/lib/test.h"
@@ -198,30 +200,20 @@ TEST(database, delete_all_starts_anew_and_can_be_rolled_back)
     bed_close(&bed);
 }
 
-TEST(database, delete_all_inside_a_savepoint_is_undone_with_it)
+TEST(database, delete_all_inside_a_savepoint_is_refused)
 {
     struct bed bed = bed_open();
-    storetest_exec(bed.db, "CREATE TABLE p(a PRIMARY KEY); CREATE TABLE c(a REFERENCES p);"
-                           "INSERT INTO p VALUES(1); INSERT INTO c VALUES(1);"
-                           "CREATE VIEW v AS SELECT a FROM p;"
-                           "CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO f VALUES('word')");
-    CHECK_INT(0, cn_kvtable_put(bed.db, (struct cn_kv_bytes){"k", 1}, (struct cn_kv_bytes){"v", 1},
-                                NULL));
+    struct cn_err err = {0};
+    storetest_exec(bed.db, "CREATE TABLE t(a); INSERT INTO t VALUES(1)");
     storetest_commit(bed.db);
     int level = cn_database_savepoint(bed.db, NULL);
-    struct cn_err err = {0};
-    int rc = cn_database_delete_all(bed.db, false, &err);
-    CHECK_STR("", err.text);
-    CHECK_INT(0, rc);
-    CHECK_INT(0, storetest_int(bed.db, "SELECT count(*) FROM sqlite_schema"));
-    CHECK_INT(0, cn_database_savepoint_rollback(bed.db, level, NULL));
-    CHECK_INT(1, storetest_int(bed.db, "SELECT count(*) FROM c"));
-    level = cn_database_savepoint(bed.db, NULL);
-    CHECK_INT(0, cn_database_delete_all(bed.db, false, NULL));
+    storetest_exec(bed.db, "INSERT INTO t VALUES(2)");
+    CHECK_INT(CN_EINVALID, cn_database_delete_all(bed.db, true, &err));
+    CHECK_STR("Cannot call deleteAll() within a transaction", err.text);
     CHECK_INT(0, cn_database_savepoint_release(bed.db, level, NULL));
     storetest_commit(bed.db);
     bed_restart(&bed);
-    CHECK_INT(0, storetest_int(bed.db, "SELECT count(*) FROM sqlite_schema"));
+    CHECK_INT(2, storetest_int(bed.db, "SELECT count(*) FROM t"));
     bed_close(&bed);
 }
 
@@ -588,5 +580,37 @@ TEST(database, a_turn_that_is_undone_takes_the_key_value_table_it_made_along)
     CHECK_INT(0, cn_kvtable_put(bed.db, key, value, &err));
     storetest_commit(bed.db);
     CHECK_INT(1, cn_kvtable_get(bed.db, key, &value, &err));
+    bed_close(&bed);
+}
+
+#define SORTED(rows)                                                                  \
+    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < " #rows \
+    ") SELECT n, randomblob(100000) AS b FROM c ORDER BY b"
+
+TEST(database, Q1_what_guests_sort_is_bounded_together_and_a_small_statement_always_runs)
+{
+    struct bed bed = bed_open();
+    struct cn_err err;
+    struct cn_statement *kept;
+    size_t used;
+    cn_account_set_limit((uint64_t)100 << 20);
+    (void)cn_account_look((uint64_t)10 << 20);
+    CHECK_INT(0, guest(bed.db, SORTED(400), &err)); /* there is room for 40 MB */
+    CHECK_INT(0, cn_database_prepare(bed.db, SORTED(200), strlen(SORTED(200)), CN_SQL_GUEST, &kept,
+                                     &used, &err));
+    CHECK_INT(1, cn_statement_step(kept, &err));
+    CHECK(cn_statement_memory(kept) > 20000000 && cn_statement_memory(kept) < 40000000);
+    (void)cn_account_look((uint64_t)60 << 20);
+    CHECK(guest(bed.db, SORTED(200), &err) < 0); /* 20 of 25 MB are taken */
+    CHECK(strstr(err.text, "SQLITE_NOMEM"));
+    CHECK_INT(0, guest(bed.db, SORTED(5), &err));
+    cn_statement_release(kept);
+    CHECK_INT(0, guest(bed.db, SORTED(150), &err)); /* all was given back */
+    (void)cn_account_look((uint64_t)90 << 20);
+    CHECK(guest(bed.db, SORTED(20), &err) < 0);
+    CHECK_INT(0, guest(bed.db, SORTED(5), &err));
+    (void)cn_account_look((uint64_t)10 << 20);
+    CHECK_INT(0, guest(bed.db, SORTED(400), &err));
+    cn_account_set_limit(0);
     bed_close(&bed);
 }

@@ -191,6 +191,9 @@ TEST(history, restores_and_undoes_and_goes_on)
         bookmark_of(&rig, &object->key, object->versions[v].lsn, text);
         /* Asked for before the restore, as onNextSessionRestoreBookmark() does. */
         cn_history_bookmark_undo(rig.history, rig.store, &object->key, before, early);
+        int there = cn_history_was_there(rig.history, rig.store, &object->key, text, &err);
+        CHECK(there == 1 || (there == 0 && object->versions[v].state.version == 0));
+        CHECK(there == 0 || object->versions[v].state.exists);
         if (cn_history_restore(rig.history, rig.store, &object->key, text, &lsn, undo, &err) < 0)
             test_fail(__FILE__, __LINE__, "%s", err.text);
         CHECK_INT(0, cn_store_wait(rig.store, lsn, &err));

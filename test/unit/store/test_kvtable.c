@@ -41,14 +41,15 @@ TEST(kvtable, gets_what_was_put)
     cn_database_rollback(db);
     CHECK_INT(1, cn_kvtable_get(db, text("a"), &value, NULL));
 
-    int level =
-        cn_database_savepoint(db, NULL); /* the table itself comes and goes with savepoints */
     CHECK_INT(0, cn_database_delete_all(db, false, NULL));
     CHECK_INT(0, cn_kvtable_get(db, text("a"), &value, NULL));
+    int level = cn_database_savepoint(db, NULL); /* the table itself comes and goes with them */
     CHECK_INT(0, cn_kvtable_put(db, text("b"), text("x"), NULL));
     CHECK_INT(0, cn_database_savepoint_rollback(db, level, NULL));
-    CHECK_INT(1, cn_kvtable_get(db, text("a"), &value, NULL));
     CHECK_INT(0, cn_kvtable_get(db, text("b"), &value, NULL));
+    CHECK_INT(0, cn_kvtable_put(db, text("c"), text("x"), NULL));
+    cn_database_rollback(db);
+    CHECK_INT(1, cn_kvtable_get(db, text("a"), &value, NULL));
     cn_database_close(db);
     cn_store_close(store);
     cn_disk_system_free(disk);

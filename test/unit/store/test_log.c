@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/block.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -463,4 +464,83 @@ TEST(log, L7_is_durable_when_its_sink_has_it_and_writes_nothing_before)
     CHECK_INT(39, (long long)read_all(disk, NULL, NULL));
     CHECK_INT(14, seen.batches);
     simdisk_free(sim);
+}
+
+/* A sink that settles nothing until it may. */
+struct slow_sink {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open;
+};
+
+static int slow_settle(void *data, const struct cn_sink_batch *batch, struct cn_err *err)
+{
+    struct slow_sink *slow = data;
+    (void)batch, (void)err;
+    pthread_mutex_lock(&slow->lock);
+    while (!slow->open)
+        pthread_cond_wait(&slow->changed, &slow->lock);
+    pthread_mutex_unlock(&slow->lock);
+    return 0;
+}
+
+TEST(log, L11_a_thread_that_serves_does_not_wait_for_room)
+{
+    enum { PENDING_MAX = 256 << 10, SIZE = 60000 }; /* a segment takes one record */
+    struct cn_disk *disk = storetest_disk();
+    struct slow_sink slow = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct cn_sink sink = {.data = &slow, .settle = slow_settle};
+    struct cn_log_config config = {.disk = disk,
+                                   .clock = cn_clock_system(),
+                                   .sink = &sink,
+                                   .segment_size = 64 << 10,
+                                   .pending_max = PENDING_MAX,
+                                   .live_max = 64 << 20,
+                                   .next_lsn = 1,
+                                   .next_number = 1};
+    struct cn_log *log;
+    struct cn_err err = {0};
+    CHECK_INT(0, cn_log_open(&config, &log, NULL));
+    static uint8_t body[SIZE] = {1};
+    uint64_t lsn = 0, count = 0;
+    int rc;
+    cn_block_forbid(true);
+    CHECK_INT(CN_LOG_ROOMY, cn_log_pressure(log));
+    while ((rc = append(log, body, sizeof(body), &lsn, &err)) == 0) {
+        count++;
+        uint64_t pending = cn_log_pending(log);
+        CHECK_INT(pending <= PENDING_MAX       ? CN_LOG_ROOMY
+                  : pending <= 2 * PENDING_MAX ? CN_LOG_PRESSED
+                                               : CN_LOG_CROWDED,
+                  cn_log_pressure(log));
+    }
+    CHECK_INT(CN_EOVERLOADED, rc); /* more than that it does not take */
+    CHECK(cn_log_pending(log) <= 4 * PENDING_MAX && cn_log_pending(log) > 3 * PENDING_MAX);
+    CHECK_INT(0, cn_log_durable(log));
+    cn_block_forbid(false);
+    pthread_mutex_lock(&slow.lock);
+    slow.open = true;
+    pthread_cond_broadcast(&slow.changed);
+    pthread_mutex_unlock(&slow.lock);
+    CHECK_INT(0, cn_log_wait(log, lsn, NULL));
+    CHECK_INT(CN_LOG_ROOMY, cn_log_pressure(log));
+    cn_log_close(log);
+    CHECK_INT((long long)count, (long long)read_all(disk, NULL, NULL)); /* segments owed, too */
+    cn_disk_system_free(disk);
+}
+
+/* Records that need a file of their own each are owed one; those of a log that closes get it. */
+TEST(log, L11_what_is_owed_a_segment_gets_it_when_the_log_closes)
+{
+    struct cn_disk *disk = storetest_disk();
+    struct cn_log *log = log_open_for(disk, false, 64 << 20);
+    static uint8_t body[200000] = {1};
+    uint64_t lsn;
+    cn_block_forbid(true);
+    for (int i = 0; i < 40; i++)
+        CHECK_INT(0, append(log, body, sizeof(body) - (size_t)i * 1000, &lsn, NULL));
+    cn_block_forbid(false);
+    cn_log_close(log);
+    CHECK_INT(40, (long long)read_all(disk, NULL, NULL));
+    cn_disk_system_free(disk);
 }

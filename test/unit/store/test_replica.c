@@ -121,6 +121,59 @@ TEST(replica, is_created_found_again_and_discarded)
     simdisk_free(sim);
 }
 
+static int64_t later_ms(struct cn_clock *clock)
+{
+    return cn_clock_wall_ms(cn_clock_system()) + 2 * 3600 * 1000;
+}
+
+static uint64_t later_ns(struct cn_clock *clock)
+{
+    return cn_clock_mono_ns(cn_clock_system());
+}
+
+/* What was discarded is a folder that can be put back by hand, for as long as it was asked for. */
+TEST(replica, P10_what_is_discarded_is_set_aside_for_a_while)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_disk *disk = simdisk_disk(sim);
+    struct listengine engine;
+    struct cn_disk_entries aside;
+    listengine_init(&engine);
+    struct cn_replicas *replicas = replicas_open(disk, &engine);
+    for (size_t i = 1; i <= 2; i++) { /* two of one shard in the same moment are two */
+        (void)create(replicas);
+        CHECK_INT(0, cn_replicas_discard(replicas, SHARD, NULL));
+        CHECK_INT(0, cn_disk_entries(disk, "shards/aside", &aside));
+        CHECK_INT(i, aside.count);
+        cn_disk_entries_fini(&aside);
+    }
+    cn_replicas_tidy(replicas); /* not an hour old */
+    struct simdisk *after = simdisk_crash(sim, 1);
+    CHECK_INT(0, cn_disk_entries(simdisk_disk(after), "shards/aside", &aside));
+    CHECK_INT(2, aside.count);
+    char path[80], name[100];
+    snprintf(path, sizeof(path), "shards/aside/%s", aside.items[0].name);
+    snprintf(name, sizeof(name), "shards/aside/%s/REPLICA", aside.items[1].name);
+    CHECK(cn_disk_has(simdisk_disk(after), name));
+    cn_disk_entries_fini(&aside);
+    simdisk_free(after);
+    cn_replicas_close(replicas);
+
+    CHECK_INT(0, cn_disk_rename(disk, path, "shards/0007"));
+    replicas = replicas_open(disk, &engine);
+    CHECK(cn_replicas_find(replicas, SHARD) != NULL);
+    cn_replicas_close(replicas);
+    struct cn_clock later = {later_ms, later_ns};
+    struct cn_replicas_config config = {.disk = disk, .manual = true, .clock = &later};
+    CHECK_INT(0, cn_replicas_open(&config, &replicas, NULL));
+    CHECK(cn_disk_has(disk, name));
+    cn_replicas_tidy(replicas);
+    CHECK(!cn_disk_has(disk, name));
+    cn_replicas_close(replicas);
+    listengine_fini(&engine);
+    simdisk_free(sim);
+}
+
 /* Two disks take turns as the owner; the other follows, with checkpoints of both at random. */
 TEST(replica, P3_P5_ownership_goes_back_and_forth_and_every_owner_has_everything)
 {

@@ -46,6 +46,19 @@ TEST(utf16, lone_surrogates_become_replacement_characters)
                  8) == 0);
 }
 
+TEST(utf16, characters_of_a_byte_each_are_as_the_same_of_two)
+{
+    for (size_t length = 0; length <= 256; length++) {
+        uint8_t bytes[256], narrow[512], wide[768];
+        uint16_t units[256];
+        for (size_t i = 0; i < length; i++)
+            units[i] = bytes[i] = (uint8_t)(length + i);
+        size_t size = cn_utf16_to_utf8(units, length, wide);
+        CHECK_INT(size, cn_utf16_latin1_to_utf8(bytes, length, narrow));
+        CHECK(memcmp(wide, narrow, size) == 0);
+    }
+}
+
 TEST(utf16, broken_sequences_become_one_replacement_per_maximal_part)
 {
     static const struct {

@@ -5,9 +5,12 @@
 
 #include <string.h>
 
+#include "bindings/call.h"
 #include "test/lib/worker_rig.h"
+#include "worker/dispatch.h"
 #include "worker/event.h"
 #include "worker/instance.h"
+#include "worker/runtime.h"
 
 static void sweep(struct cn_lane *lane, void *data)
 {
@@ -53,6 +56,78 @@ TEST(hung, N1_one_with_a_timer_is_not_whoever_has_set_it)
         worker_rig_run(&rig, 0, sweep, NULL);
     worker_rig_until(&rig, 0, has_events, &one); /* the timer of another request: shared, perhaps */
     CHECK_STR("clear", worker_rig_body(&rig, "/clear"));
+    worker_rig_run(&rig, 0, sweep, NULL);
+    CHECK_INT(500, worker_rig_status(worker_rig_receive(fd)));
+    worker_rig_close(&rig);
+}
+
+/* What is AWAY is neither on the lane nor on its desk. */
+static struct cn_envelope *away;
+
+static void keep(struct cn_carrier *carrier, struct cn_envelope *envelope)
+{
+    (void)carrier;
+    away = envelope;
+}
+
+static struct cn_carrier keeper = {keep};
+
+static JSValueRef nothing(JSContextRef ctx, JSObjectRef function, JSObjectRef self, size_t count,
+                          const JSValueRef values[], JSValueRef *exception)
+{
+    (void)function, (void)self, (void)count, (void)values, (void)exception;
+    return JSValueMakeUndefined(ctx);
+}
+
+static void call_node(struct cn_lane *lane, void *data)
+{
+    (void)data;
+    struct cn_js_context *context = worker_rig_instance(lane)->runtime->context;
+    struct cn_dispatch *dispatch = cn_dispatch_new(lane, lane);
+    lane->desk.carrier = &keeper;
+    dispatch->envelope.to = cn_node_place_of(&lane->desk, 7, 1, 0);
+    dispatch->serial = 1;
+    dispatch->handler = "target";
+    cn_js_enter(context);
+    cn_dispatch_from_js(context->ref, dispatch, (const uint8_t *)"x", 1,
+                        JSObjectMakeFunctionWithCallback(context->ref, NULL, nothing));
+    cn_js_leave(context);
+}
+
+static bool is_away(struct cn_lane *lane, void *data)
+{
+    (void)lane, (void)data;
+    return away;
+}
+
+static void answer_it(struct cn_lane *lane, void *data)
+{
+    (void)data;
+    lane->desk.carrier = NULL;
+    cn_envelope_back(away);
+    cn_envelope_answer(away, NULL);
+    away = NULL;
+}
+
+static bool is_desk_empty(struct cn_lane *lane, void *data)
+{
+    (void)data;
+    return cn_list_empty(&lane->desk.ready);
+}
+
+TEST(hung, N3_an_instance_that_waits_for_another_node_may_go_on)
+{
+    struct worker_rig rig = {0};
+    worker_rig_open(&rig, 1);
+    CHECK(!worker_rig_deploy(&rig, "default: { fetch: () => new Promise(() => {}) }"));
+    int fd = worker_rig_send(&rig, NULL, "/");
+    worker_rig_until(&rig, 0, has_events, &one);
+    worker_rig_run(&rig, 0, call_node, NULL);
+    worker_rig_until(&rig, 0, is_away, NULL);
+    worker_rig_run(&rig, 0, sweep, NULL);
+    worker_rig_until(&rig, 0, has_events, &one);
+    worker_rig_run(&rig, 0, answer_it, NULL);
+    worker_rig_until(&rig, 0, is_desk_empty, NULL);
     worker_rig_run(&rig, 0, sweep, NULL);
     CHECK_INT(500, worker_rig_status(worker_rig_receive(fd)));
     worker_rig_close(&rig);

@@ -398,8 +398,13 @@ static void find_too_early(struct cn_lane *lane, void *data)
 /* N2 of worker/lane.h */
 TEST(jsclass, a_class_is_found_in_the_current_instance_alone)
 {
+    struct cn_namespace *namespace;
+    struct cn_err err;
     rig = (struct worker_rig){.objects = true};
     worker_rig_open(&rig, 1);
+    /* Here, since a new one waits for the disk, which a lane may not. */
+    CHECK_INT(0, cn_node_namespace(rig.node, "worker/Room", &namespace, &err));
+    CHECK_INT(0, cn_node_namespace(rig.node, "worker/Other", &namespace, &err));
     worker_rig_run(&rig, 0, find_too_early, NULL);
     CHECK(!worker_rig_deploy(&rig, ROOM));
     worker_rig_run(&rig, 0, find_classes, NULL);

@@ -119,6 +119,48 @@ TEST(lane, one_that_stops_ends_what_is_under_way_and_every_connection)
     CHECK_STR("", worker_rig_receive(second));
 }
 
+struct slow_commit {
+    uv_sem_t begun, may_end;
+};
+
+static int commit_slowly(void *data, struct cn_err *err)
+{
+    (void)err;
+    struct slow_commit *commit = data;
+    uv_sem_post(&commit->begun);
+    uv_sem_wait(&commit->may_end);
+    return 0;
+}
+
+/* The second deployment comes right behind the order to stop. */
+static void stop_and_deploy(struct cn_lane *lane, void *data)
+{
+    cn_lane_stop_begin(lane);
+    worker_rig_begin(data, HELLO, NULL, NULL);
+}
+
+TEST(lane, N6_one_that_stops_while_a_deployment_is_being_written_serves_neither_that_nor_another)
+{
+    struct worker_rig rig = {0};
+    struct slow_commit commit;
+    worker_rig_open(&rig, 1);
+    CHECK_INT(0, uv_sem_init(&commit.begun, 0));
+    CHECK_INT(0, uv_sem_init(&commit.may_end, 0));
+    CHECK(!worker_rig_deploy(&rig, HELLO));
+    worker_rig_begin(&rig, HELLO, commit_slowly, &commit);
+    uv_sem_wait(&commit.begun);
+    worker_rig_run(&rig, 0, stop_and_deploy, &rig);
+    uv_sem_wait(&rig.answered);
+    CHECK_STR("the server is stopping", rig.deploy_err.text);
+    uv_sem_post(&commit.may_end);
+    cn_lane_stop_wait(&rig.lanes[0]);
+    CHECK(uv_sem_trywait(&rig.answered) != 0); /* nobody is told */
+    rig.lane_count = 0;
+    worker_rig_close(&rig);
+    uv_sem_destroy(&commit.begun);
+    uv_sem_destroy(&commit.may_end);
+}
+
 TEST(lane, one_without_a_socket_runs_scripts_all_the_same)
 {
     struct worker_rig rig = {0};

@@ -162,6 +162,25 @@ TEST(runtime, a_prelude_that_fails_says_why)
     end();
 }
 
+/* U1: a turn that was told to end may find its entries or not, as the engine has it; the next one finds
+ * them. */
+TEST(runtime, a_turn_that_is_being_ended_may_find_no_entries)
+{
+    begin();
+    struct cn_runtime *runtime = make(NULL);
+    struct cn_err err;
+    cn_js_enter(runtime->context);
+    cn_js_end_turn(rig.vm);
+    CHECK_INT(CN_EJS, cn_js_evaluate(runtime->context, "for (;;);", "test", NULL, &err));
+    (void)cn_runtime_entry(runtime, "dispatchFetch"); /* no assertion either way */
+    CHECK_INT(CN_JS_END_ASKED, cn_js_leave(runtime->context));
+    cn_js_enter(runtime->context);
+    CHECK(cn_runtime_entry(runtime, "dispatchFetch"));
+    cn_js_leave(runtime->context);
+    cn_runtime_free(runtime);
+    end();
+}
+
 static void find_nothing(void *data)
 {
     struct cn_runtime *runtime = data;

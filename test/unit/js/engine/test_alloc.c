@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose memory it is that the engine takes: invariants M1 to M5 of js/engine/alloc.h. */
+/* Whose memory it is that the engine takes: invariants M1 to M7 of js/engine/alloc.h. */
 #include "js/engine/alloc.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -256,6 +257,49 @@ TEST(js_alloc, switched_off_it_shows_and_refuses_nothing)
     CHECK_STR("done", run(context, NULL, "globalThis.kept = new Uint8Array(60 << 20); 'done'"));
     CHECK_INT(0, cn_js_meter_bytes(&context->meter)); /* M4 */
     cn_js_alloc_use(true);
+    cn_js_context_free(context);
+    cn_js_vm_free(vm);
+}
+
+static void *give_elsewhere(void *data)
+{
+    struct cn_js_holding *holding = data;
+    CHECK(holding->base.take(&holding->base, 10 * MB));
+    holding->base.give(&holding->base, 20 * MB);
+    return NULL;
+}
+
+TEST(js_alloc, M7_what_a_library_holds_is_on_the_meter_of_who_asked_on_any_thread)
+{
+    begin();
+    struct cn_js_context *context = cn_js_context_new(vm, NULL);
+    struct cn_js_holding holding, none;
+    vm->meter = NULL;
+    cn_js_enter(context);
+    cn_js_holding_begin(&holding);
+    cn_js_holding_begin(&none);
+    cn_js_leave(context);
+    uint64_t before = cn_js_meter_bytes(&context->meter);
+    CHECK(holding.base.take(&holding.base, 30 * MB));
+    CHECK_INT(30 * MB, cn_js_meter_bytes(&context->meter) - before);
+    pthread_t thread;
+    CHECK_INT(0, pthread_create(&thread, NULL, give_elsewhere, &holding));
+    pthread_join(thread, NULL);
+    CHECK_INT(20 * MB, cn_js_meter_bytes(&context->meter) - before);
+
+    size_t bound = cn_js_alloc_bound(cn_js_alloc_bytes() + MB);
+    CHECK(!none.base.take(&none.base, 2 * MB)); /* however small */
+    CHECK(none.base.take(&none.base, MB / 2));
+    cn_js_alloc_bound(bound);
+    cn_account_set_limit(500 * MB);
+    (void)cn_account_look(499 * MB);
+    CHECK(!none.base.take(&none.base, 2 * MB));
+    cn_account_set_limit(0);
+
+    cn_js_holding_end(&holding); /* with what is left */
+    none.base.give(&none.base, MB / 2);
+    cn_js_holding_end(&none);
+    CHECK_INT(before, cn_js_meter_bytes(&context->meter));
     cn_js_context_free(context);
     cn_js_vm_free(vm);
 }

@@ -37,7 +37,8 @@ TEST(js_patch, the_first_vm_with_all_proofs_leaves_little_memory_behind)
     CHECK_INT(0, cn_js_setup(&err));
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     long taken = anonymous_kb() - before;
-    if (taken > 10 << 10)
+    /* A library that is new runs longer proofs. */
+    if (taken > (cn_js_engine_build_known() ? 10 << 10 : 32 << 10))
         test_fail(__FILE__, __LINE__, "%ld KB", taken);
     cn_js_vm_free(vm);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* service/tally/config.c - [[cairn.tallies]]: binding, name. */
-#include "server/keys.h"
-#include "server/service_config.h"
+#include "config/keys.h"
+#include "config/service_config.h"
 #include "service/tally/tally.h"
 
 struct entry {

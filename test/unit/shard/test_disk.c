@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A host with real replicas, alone on a real engine: commits of databases become durable by it, are
+ * there after a restart, and after the loss of the disk; and a disk knows its cluster. */
+#include "shard/disk.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/disk.h"
+#include "peer/link.h"
+#include "store/database.h"
+#include "store/store.h"
+#include "test/lib/postgres.h"
+#include "test/lib/test.h"
+
+enum { SHARDS = 2 };
+
+static struct test_postgres server;
+static struct cn_cluster_disk disk;
+static struct cn_host *host;
+static char conninfo[200];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool served[SHARDS], left; /* guarded by lock */
+static char failure[CN_ERR_TEXT_MAX];
+
+static int front_serve(void *data, uint32_t shard, struct cn_err *err)
+{
+    pthread_mutex_lock(&lock);
+    served[shard] = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static void front_stop(void *data, uint32_t shard, uint64_t ticket)
+{
+    cn_host_stopped(host, shard, ticket);
+}
+
+static void front_resume(void *data, uint32_t shard)
+{
+}
+
+static void front_close(void *data, uint32_t shard)
+{
+    pthread_mutex_lock(&lock);
+    served[shard] = false;
+    pthread_mutex_unlock(&lock);
+    cn_host_shut(host, shard);
+}
+
+static void front_wake(void *data)
+{
+    /* Nobody waits: the test asks again. */
+}
+
+static const struct cn_host_front front = {NULL,         front_serve, front_stop,
+                                           front_resume, front_close, front_wake};
+
+static int on_joined(void *data, struct cn_host *of, const struct cn_engine_pg_info *info,
+                     struct cn_err *err)
+{
+    return cn_cluster_disk_join(&disk, of, info, err);
+}
+
+static void on_failed(void *data, const struct cn_err *err)
+{
+    snprintf(failure, sizeof(failure), "%s", err->text);
+}
+
+static void on_left(void *data)
+{
+    pthread_mutex_lock(&lock);
+    left = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void open_node(const char *dir)
+{
+    struct cn_err err = {0};
+    uint16_t port;
+    char address[40];
+    struct cn_replicas_config replicas = {.disk = cn_disk_system_new(dir)};
+    left = served[0] = served[1] = false;
+    failure[0] = 0;
+    CHECK(replicas.disk != NULL);
+    CHECK_INT(0, cn_cluster_disk_open(&disk, &replicas, &err));
+    struct cn_host_config config = {.conninfo = conninfo,
+                                    .node = "node",
+                                    .address = address,
+                                    .listen_fd = cn_links_bind("127.0.0.1", 0, &port, &err),
+                                    .cluster = *disk.cluster ? disk.cluster : NULL,
+                                    .disk = disk.id,
+                                    .life = disk.life,
+                                    .shard_count = SHARDS,
+                                    .replicas = 1,
+                                    .times = {.replace_ms = 500},
+                                    .allow_flaws = CN_ENGINE_NO_STANDBY,
+                                    .disk_hands = &disk.hands,
+                                    .front = &front,
+                                    .joined = on_joined,
+                                    .failed = on_failed,
+                                    .left = on_left};
+    snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+    CHECK_INT(0, cn_host_new(&config, &host, &err));
+    CHECK_INT(0, cn_host_start(host, &err));
+}
+
+static void await_served(void)
+{
+    pthread_mutex_lock(&lock);
+    while (!served[0] || !served[1])
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void close_node(void)
+{
+    cn_host_leave(host, true);
+    pthread_mutex_lock(&lock);
+    while (!left)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    cn_host_free(host);
+    cn_cluster_disk_close(&disk);
+    cn_disk_system_free(disk.files);
+}
+
+static struct cn_database *open_object(uint32_t shard)
+{
+    struct cn_err err = {0};
+    struct cn_object_key key = {0};
+    struct cn_database *db;
+    struct cn_store *store = cn_cluster_disk_store(&disk, shard);
+    CHECK(store != NULL);
+    CHECK_INT(0, cn_store_namespace(store, "test/Object", &key.namespace_id, &err));
+    CHECK_INT(0, cn_database_open(store, &key, NULL, &db, &err));
+    return db;
+}
+
+static void add_rows(uint32_t shard, unsigned count)
+{
+    struct cn_err err = {0};
+    struct cn_database *db = open_object(shard);
+    uint64_t lsn = 0;
+    CHECK_INT(0, cn_database_exec(db, "CREATE TABLE IF NOT EXISTS t(x)", &err));
+    for (unsigned i = 0; i < count; i++) {
+        CHECK_INT(0, cn_database_exec(db, "INSERT INTO t VALUES (randomblob(3000))", &err));
+        CHECK_INT(0, cn_database_commit(db, &lsn, &err));
+    }
+    CHECK_INT(0, cn_store_wait(cn_cluster_disk_store(&disk, shard), lsn, &err));
+    CHECK(cn_store_may_leave(cn_cluster_disk_store(&disk, shard), lsn)); /* the lease is there */
+    cn_database_close(db);
+}
+
+static int64_t count_rows(uint32_t shard)
+{
+    static const char sql[] = "SELECT count(*) FROM t";
+    struct cn_err err = {0};
+    struct cn_database *db = open_object(shard);
+    int64_t count = -1;
+    CHECK_INT(0, cn_database_number(db, sql, sizeof(sql) - 1, &count, &err));
+    cn_database_close(db);
+    return count;
+}
+
+static void begin(void)
+{
+    test_postgres_need();
+    test_postgres_make(&server, "");
+    snprintf(conninfo, sizeof(conninfo), "host=%s user=cairn dbname=postgres", server.dir);
+}
+
+TEST(cluster_disk, keeps_what_is_settled_over_a_restart_and_over_the_loss_of_the_disk)
+{
+    begin();
+    char one[200], two[200];
+    snprintf(one, sizeof(one), "%s/one", test_dir());
+    snprintf(two, sizeof(two), "%s/two", test_dir());
+    CHECK_INT(0, mkdir(one, 0700) | mkdir(two, 0700));
+    open_node(one);
+    await_served();
+    add_rows(0, 200);
+    add_rows(1, 3);
+    close_node();
+    open_node(one);
+    await_served();
+    CHECK_INT(200, count_rows(0));
+    add_rows(0, 1);
+    close_node();
+    open_node(two); /* its log is whole in the engine: C8 */
+    await_served();
+    CHECK_INT(201, count_rows(0));
+    CHECK_INT(3, count_rows(1));
+    close_node();
+    CHECK_STR("", failure);
+    test_postgres_end(&server);
+}
+
+/* G4: an engine that knows nothing of this disk would let it be thrown away. */
+TEST(cluster_disk, does_not_join_another_cluster_than_its_own)
+{
+    begin();
+    char dir[200];
+    snprintf(dir, sizeof(dir), "%s/one", test_dir());
+    CHECK_INT(0, mkdir(dir, 0700));
+    open_node(dir);
+    await_served();
+    add_rows(0, 5);
+    close_node();
+    test_postgres_ask(&server, "UPDATE cairn.cluster SET id = gen_random_uuid()");
+    open_node(dir);
+    struct cn_host_status status = {0};
+    while (!strstr(status.engine, "another cluster"))
+        cn_host_status(host, &status);
+    CHECK(!served[0]);
+    close_node();
+    test_postgres_end(&server);
+}
