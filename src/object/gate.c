@@ -4,7 +4,8 @@
  * See object/output.h (G1, G2) and O5 of object/object.h. Everything that is held stands in one
  * list. An output asks the shard of its own object; a write that strayed may be of another shard,
  * so an output also names the last stray before it, and leaves when that one and all before it are
- * durable. */
+ * durable. What code sends that runs for no object is held by `nobody`, which is no object of the
+ * lane's: those that were written to may be reset meanwhile. */
 #include "base/assert.h"
 #include "base/loop.h"
 #include "base/mem.h"
@@ -27,8 +28,6 @@ static void drop_stray(struct cn_object_lane *lane, struct cn_stray *stray)
     cn_free(stray);
     const struct cn_stray *first = first_stray(lane);
     lane->stray_done = first ? first->number - 1 : lane->stray_last;
-    if (!first)
-        lane->stray = NULL;
 }
 
 /* Forgets those that are durable, in order. */
@@ -72,19 +71,10 @@ struct cn_object *cn_object_lane_gate(struct cn_object_lane *lane)
     cn_loop_assert_owner(lane->loop);
     if (cn_object_lane_open(lane))
         return NULL;
-    if (lane->stray) {
-        cn_object_join(lane->stray);
-        return lane->stray;
-    }
-    /* The object was reset since: nothing is left to hold by, and it is a matter of one sync. */
-    struct cn_err err;
-    CN_LIST_FOREACH(&lane->strays, node)
-    {
-        const struct cn_stray *stray = CN_CONTAINER_OF(node, struct cn_stray, link);
-        /* A log that has failed says so to everybody. */
-        (void)cn_store_wait(stray->shard->store, stray->lsn, &err);
-    }
-    return NULL;
+    if (!lane->strayed)
+        lane->nobody->shard = first_stray(lane)->shard;
+    cn_object_join(lane->nobody);
+    return lane->nobody;
 }
 
 /* --- the gate -------------------------------------------------------------------------------- */

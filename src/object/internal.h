@@ -6,6 +6,10 @@
 
 struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace *ns,
                                 const struct cn_object_key *key);
+/* What stands for code that runs for no object, where an object's gate is asked for (O5). It is in
+ * no table and has no database. */
+struct cn_object *cn_object_new_nobody(struct cn_object_lane *lane);
+void cn_object_free_nobody(struct cn_object *nobody);
 /* L4 of lane.c: it is GONE from now on, and freed by the next sweep. Nothing is under way for it.
  */
 void cn_object_retire(struct cn_object *object);

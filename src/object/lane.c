@@ -319,6 +319,7 @@ int cn_object_lane_start(struct cn_object_lane *lane, struct cn_node *node, stru
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make an async handle");
     lane->durable.data = lane;
+    lane->nobody = cn_object_new_nobody(lane);
     uv_timer_init(loop, &lane->clock);
     lane->clock.data = lane;
     unsigned interval = lane->idle_ms < CLOCK_INTERVAL_MS ? lane->idle_ms : CLOCK_INTERVAL_MS;
@@ -337,6 +338,7 @@ static void on_closed(uv_handle_t *handle)
     if (--lane->handle_count)
         return;
     cn_map_fini(&lane->objects);
+    cn_object_free_nobody(lane->nobody);
     cn_alarm_lane_fini(lane);
     cn_restore_lane_fini(lane);
     lane->stopped(lane);

@@ -104,8 +104,8 @@ struct cn_object_lane {
     unsigned turn_depth;          /* 0: no turn */
     struct cn_list turn;          /* of struct cn_object that take part in the running turn */
     struct cn_object *current;    /* for whom code runs in it; NULL: nobody */
-    struct cn_object *stray;      /* one that was written to by others (O5); NULL: none, or gone */
-    bool strayed;                 /* and that in the running turn */
+    struct cn_object *nobody;     /* owned: its gate holds what code of no object sends (O5) */
+    bool strayed;                 /* in the running turn an object was written to by others */
     struct cn_list strays;        /* of struct cn_stray, oldest first: not known to be durable */
     uint64_t stray_last;          /* number of the last */
     uint64_t stray_done;          /* all up to this number are durable */

@@ -191,12 +191,12 @@ static void give_outputs(struct cn_object_lane *lane, struct cn_object *object)
     }
 }
 
-static void fail_outputs(struct cn_object *object)
+static void fail_outputs(struct cn_object *object, const struct cn_err *err)
 {
     struct cn_list *node;
     while ((node = cn_list_take_front(&object->outputs))) {
         struct cn_output *output = CN_CONTAINER_OF(node, struct cn_output, link);
-        output->send(output, object->broken);
+        output->send(output, err);
     }
 }
 
@@ -207,14 +207,18 @@ static void finish_turn(struct cn_object_lane *lane)
     struct cn_list done, broken, *node;
     cn_list_init(&done);
     cn_list_init(&broken);
+    const struct cn_err *lost = NULL;
     lane->stray_last += lane->strayed;
     while ((node = cn_list_take_front(&lane->turn))) {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
         cn_list_push_back(&done, node);
         if (!cn_object_is_broken(object))
             commit(object);
-        if (lane->strayed)
-            cn_object_lane_note_stray(lane, object); /* O5 */
+        if (!lane->strayed)
+            continue;
+        cn_object_lane_note_stray(lane, object); /* O5 */
+        if (cn_object_is_broken(object))
+            lost = object->broken;
     }
     lane->strayed = false;
     count_ticks(lane);
@@ -223,7 +227,7 @@ static void finish_turn(struct cn_object_lane *lane)
     while ((node = cn_list_take_front(&done))) {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
         object->outbox = NULL; /* complete: it is among the outputs */
-        if (cn_object_is_broken(object)) {
+        if (cn_object_is_broken(object) || (lost && object == lane->nobody)) {
             cn_list_push_back(&broken, node);
             continue;
         }
@@ -234,7 +238,7 @@ static void finish_turn(struct cn_object_lane *lane)
     }
     while ((node = cn_list_take_front(&broken))) {
         struct cn_object *object = CN_CONTAINER_OF(node, struct cn_object, turn_link);
-        fail_outputs(object);
+        fail_outputs(object, object == lane->nobody ? lost : object->broken);
         cn_object_rest(object);
     }
     (void)cn_object_lane_release(lane, UINT32_MAX);
@@ -259,7 +263,7 @@ void cn_object_touch(struct cn_object *object)
     if (lane->current == object)
         return;
     cn_object_join(object);
-    lane->stray = object;
+    lane->nobody->shard = object->shard;
     lane->strayed = true;
 }
 
@@ -647,8 +651,6 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     object->broken_faults = faults;
     set_state(object, CN_OBJECT_BROKEN);
     cn_list_remove(&object->idle_link);
-    if (object->lane->stray == object)
-        object->lane->stray = NULL;
     cn_object_press_forget(object);
     /* The key is free at once: the next call starts a new instance, on the state that is
      * committed. This instance has no storage any more. */
@@ -667,17 +669,11 @@ void cn_object_reset(struct cn_object *object, unsigned faults, int code, const 
     cn_object_rest(object);
 }
 
-struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace *ns,
-                                const struct cn_object_key *key)
+static struct cn_object *object_alloc(struct cn_object_lane *lane)
 {
     struct cn_object *object = CN_NEW(struct cn_object);
     object->lane = lane;
-    object->shard = cn_lane_shard_of(lane, key);
-    object->ns = ns;
-    object->key = *key;
-    object->hibernatable = true;
-    CN_ASSERT(object->shard->serves);
-    cn_list_push_back(&object->shard->objects, &object->shard_link);
+    cn_list_init(&object->shard_link);
     cn_list_init(&object->inbox);
     cn_list_init(&object->running);
     cn_list_init(&object->outputs);
@@ -686,6 +682,32 @@ struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace
     cn_list_init(&object->wake_link);
     cn_list_init(&object->press_link);
     cn_list_init(&object->turn_link);
+    return object;
+}
+
+struct cn_object *cn_object_new_nobody(struct cn_object_lane *lane)
+{
+    struct cn_object *nobody = object_alloc(lane);
+    nobody->busy = true; /* it never rests, so nothing evicts it */
+    return nobody;
+}
+
+void cn_object_free_nobody(struct cn_object *nobody)
+{
+    CN_ASSERT(!cn_object_in_turn(nobody) && cn_list_empty(&nobody->outputs));
+    cn_free(nobody);
+}
+
+struct cn_object *cn_object_new(struct cn_object_lane *lane, struct cn_namespace *ns,
+                                const struct cn_object_key *key)
+{
+    struct cn_object *object = object_alloc(lane);
+    object->shard = cn_lane_shard_of(lane, key);
+    object->ns = ns;
+    object->key = *key;
+    object->hibernatable = true;
+    CN_ASSERT(object->shard->serves);
+    cn_list_push_back(&object->shard->objects, &object->shard_link);
     cn_map_set(&lane->objects, key, sizeof(*key), object);
     lane->live_count++;
     cn_object_socket_woken(object);
@@ -702,8 +724,6 @@ void cn_object_retire(struct cn_object *object)
 {
     CN_ASSERT(has_nothing(object) && !object->busy);
     struct cn_object_lane *lane = object->lane;
-    if (lane->stray == object)
-        lane->stray = NULL;
     cn_object_press_forget(object);
     cn_list_remove(&object->idle_link);
     cn_list_remove(&object->wake_link);

@@ -32,7 +32,9 @@
  *     writes: storage is reached through cn_object_touch().
  * O5  Code that uses the storage of an object for which it does not run (cn_object_touch() finds
  *     another one current, or none) is not held by that object's gate; so from then on everything
- *     that leaves the lane waits for what is written there (cn_object_lane_gate(), object/gate.c).
+ *     that leaves the lane waits for what is written there (cn_object_lane_gate(), object/gate.c),
+ *     whatever becomes of the object. What such code sends in the very turn fails if that turn
+ *     breaks an object: the write may be lost.
  * O6  A broken object stays so: nothing is delivered to it, committed or accepted for it. Its key
  * may have another instance from then on.
  * O7  The database of an object that is RESTORING or SUSPENDED is somebody else's: nothing on the
@@ -158,8 +160,8 @@ void cn_object_leave(struct cn_object *object);
 int cn_object_commit(struct cn_object *object, struct cn_err *err);
 /* Within a turn: its storage is about to be used (O4, O5). */
 void cn_object_touch(struct cn_object *object);
-/* Within a turn, code running for nobody: the object whose gate holds what leaves the lane now
- * (O5), in the turn; NULL: nothing need wait. */
+/* Within a turn, code running for nobody: what holds that which leaves the lane now (O5), in the
+ * turn; NULL: nothing need wait. */
 struct cn_object *cn_object_lane_gate(struct cn_object_lane *lane);
 /* Whether what leaves for nobody would leave at once. */
 bool cn_object_lane_open(struct cn_object_lane *lane);

@@ -271,16 +271,6 @@ TEST(lane_shard, S2_nothing_leaves_between_close_and_its_letter)
 }
 
 /* What an object gives out, by hand. */
-struct parcel {
-    struct cn_output output;
-    int sent; /* 1: left; -1: failed */
-};
-
-static void parcel_send(struct cn_output *output, const struct cn_err *err)
-{
-    ((struct parcel *)output)->sent = err ? -1 : 1;
-}
-
 TEST(lane_shard, S6_an_object_of_a_life_before_gives_out_nothing_in_the_next)
 {
     struct shard_world own;

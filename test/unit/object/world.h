@@ -218,4 +218,15 @@ static inline intptr_t ask(struct world *world, const char *name, intptr_t what)
     return result;
 }
 
+/* An output by itself. */
+struct parcel {
+    struct cn_output output;
+    int sent; /* 1: left; -1: failed */
+};
+
+static inline void parcel_send(struct cn_output *output, const struct cn_err *err)
+{
+    ((struct parcel *)output)->sent = err ? -1 : 1;
+}
+
 #endif
