@@ -259,7 +259,7 @@ lint: setup ## layers, libraries' homes, refused functions, format, pages made f
 	@node tools/lint-border.mjs
 	@$(MAKE) docs-check
 
-docs: ## docs/compatibility-ids.md from the ids in the tests, docs/bindings.md from the descriptors of services
+docs: ## docs/reference/compatibility-ids.md from the ids in the tests, docs/reference/bindings.md from the descriptors of services
 	@node tools/compat-table.mjs
 	@node tools/service-table.mjs
 

@@ -461,7 +461,7 @@ struct cairn_api {
     int (*sql_exec)(cairn_object *object, const char *sql);
     /* Prepares one statement. It is the object's: it may be kept for as long as the object lives,
      * and ends with it, or by sql_finalize(). What SQL may do is what JavaScript's may
-     * (docs/features/durable-objects.md). NULL: error_text() says why. */
+     * (docs/reference/durable-objects.md). NULL: error_text() says why. */
     cairn_statement *(*sql_prepare)(cairn_object *object, const char *sql);
     void (*sql_finalize)(cairn_statement *statement);
     /* Parameters count from 1. What was bound stays bound until it is bound anew. */

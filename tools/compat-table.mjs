@@ -1,4 +1,4 @@
-// Writes docs/compatibility-ids.md: which test shows which part of the platform, by the ids in tools/compat-ids.txt.
+// Writes docs/reference/compatibility-ids.md: which test shows which part of the platform, by the ids in tools/compat-ids.txt.
 //
 //     tools/compat-table.mjs            writes it
 //     tools/compat-table.mjs --check    fails if it is out of date
@@ -7,7 +7,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const page = path.join(root, "docs/compatibility-ids.md");
+const page = path.join(root, "docs/reference/compatibility-ids.md");
 // In names of JavaScript tests DO-AL-3, in those of C DO_AL_3.
 const ID = /(?<![A-Za-z0-9_-])(?:DO[-_][A-Z]+|RPC|WK|AS|KV|D1|R2|Q|CA|AE|CR|RL|WF|OB)[-_]\d+(?![A-Za-z0-9-]|\.\d)/g;
 
@@ -60,7 +60,7 @@ const groups = readIds(), tests = readTests();
 const known = new Set(groups.flatMap(({ items }) => items.map(({ id }) => id)));
 for (const [id, files] of tests) if (!known.has(id)) fail(`${[...files][0]} names ${id}, which tools/compat-ids.txt does not have`);
 
-const link = (file) => `[${file.replace(/^test\//, "")}](../${file})`;
+const link = (file) => `[${file.replace(/^test\//, "")}](../../${file})`;
 const rows = [], counts = { tested: 0, missing: 0, "left out": 0 };
 for (const { title, items } of groups) {
   rows.push("", `## ${title}`, "", "| id | what | status | tests |", "| --- | --- | --- | --- |");
@@ -75,11 +75,11 @@ for (const { title, items } of groups) {
 const text = `# Compatibility by id
 
 Made by \`make docs\` from \`tools/compat-ids.txt\` and the ids in the tests; \`make docs-check\` says whether it is up to date. *Tested* means that tests with the id exist and that
-\`make test\` runs them; how the answers differ from the hosted platform's is told in [compatibility.md](compatibility.md) and on the pages of [features](features/).
+\`make test\` runs them; how the answers differ from the hosted platform's is told in [compatibility.md](compatibility.md) and on the pages of this part, [in its index](../README.md#look-up).
 
 ${counts.tested} tested, ${counts.missing} missing, ${counts["left out"]} left out.
 ${rows.join("\n")}
 `;
 
 if (!process.argv.includes("--check")) writeFileSync(page, text);
-else if (!existsSync(page) || readFileSync(page, "utf8") !== text) fail("docs/compatibility-ids.md is out of date; run: make docs");
+else if (!existsSync(page) || readFileSync(page, "utf8") !== text) fail("docs/reference/compatibility-ids.md is out of date; run: make docs");

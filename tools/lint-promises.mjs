@@ -5,7 +5,7 @@
 // title in that file.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 
-const pages = [["docs/limits.md", "tested by"], ["SECURITY.md", "where"], ["docs/durability.md", "tested by"]];
+const pages = [["docs/reference/limits.md", "tested by"], ["SECURITY.md", "where"], ["docs/understand/durability.md", "tested by"]];
 const rules = ["Makefile", ...readdirSync("test").map((name) => `test/${name}/rules.mk`)].filter((file) => existsSync(file));
 const targets = new Set(rules.flatMap((file) => [...readFileSync(file, "utf8").matchAll(/^([\w-]+):/gm)].map(([, name]) => name)));
 const folders = readdirSync("test/integration");

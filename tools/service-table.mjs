@@ -1,13 +1,14 @@
-// Writes docs/bindings.md: the services, from their descriptors (src/service/def.h), in the order of src/service/table.c.
+// Writes docs/reference/bindings.md: the services, from their descriptors (src/service/def.h), in the order of src/service/table.c.
 //
 //     tools/service-table.mjs            writes it
 //     tools/service-table.mjs --check    fails if it is out of date
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { pathToFileURL } from "node:url";
 
 const HEAD = `# Services
 
-A line for each service that a binding leads to, made of its descriptor and its table of keys by \`make docs\` ([hacking.md](hacking.md) says what those are). Bindings to objects, workers and
+A line for each service that a binding leads to, made of its descriptor and its table of keys by \`make docs\` ([a service, whole](../inside/hacking.md#a-service-whole) says what those are). Bindings to objects, workers and
 assets, and what happens to keys that are not here, are in [configuration.md](configuration.md).
 
 | service | key | and its keys | what it is | command | inside |
@@ -54,15 +55,15 @@ export function servicePage(root) {
   const names = [...table.matchAll(/^ {4}each\((\w+)\)/gm)].map(([, name]) => name);
   const code = (text) => (text ? `\`${text}\`` : "");
   return HEAD + names.map((name) => readService(root, name)).map(({ title, key, keys, about, page, command, name }) =>
-    `| [${title}](${page}) | ${code(key)} | ${keys} | ${about} | ${code(command && `cairn ${command}`)} | \`src/service/${name}/\` |\n`).join("");
+    `| [${title}](${path.relative("reference", page)}) | ${code(key)} | ${keys} | ${about} | ${code(command && `cairn ${command}`)} | \`src/service/${name}/\` |\n`).join("");
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const root = new URL("..", import.meta.url).pathname;
-  const page = `${root}/docs/bindings.md`, text = servicePage(root);
-  if (process.argv[2] !== "--check") writeFileSync(page, text);
-  else if (readFileSync(page, "utf8") !== text) {
-    console.error("docs/bindings.md is out of date: make docs");
+  const file = `${root}/docs/reference/bindings.md`, text = servicePage(root);
+  if (process.argv[2] !== "--check") writeFileSync(file, text);
+  else if (readFileSync(file, "utf8") !== text) {
+    console.error("docs/reference/bindings.md is out of date: make docs");
     process.exit(1);
   }
 }

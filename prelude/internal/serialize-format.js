@@ -1,4 +1,4 @@
-// Tags of the byte format for values; docs/structured-clone.md describes it byte by byte.
+// Tags of the byte format for values; docs/reference/structured-clone.md describes it byte by byte.
 export const VERSION = 1;
 
 export const UNDEFINED = 0x00;

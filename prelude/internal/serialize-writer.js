@@ -1,5 +1,5 @@
 // Values to bytes: https://html.spec.whatwg.org/#structuredserializeinternal, in the format of
-// docs/structured-clone.md.
+// docs/reference/structured-clone.md.
 //
 // Objects get numbers in the order in which they are met; the Map for that exists only once there
 // are two. Property names get numbers in the order in which they are first written. Objects of one

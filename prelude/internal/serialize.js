@@ -1,5 +1,5 @@
 // Structured clones as bytes: what storage, calls between objects and queues keep and send.
-// The format is docs/structured-clone.md.
+// The format is docs/reference/structured-clone.md.
 import codec from "part:./serialize-codec.js";
 import { handlersByPrototype, handlersByTag, HOST_FIRST, HOST_LAST } from "./serialize-hosts.js";
 

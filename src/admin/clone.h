@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admin/clone.h - stored JavaScript values (docs/structured-clone.md) as JSON, for people.
+/* admin/clone.h - stored JavaScript values (docs/reference/structured-clone.md) as JSON, for
+ * people.
  *
  * What JSON has becomes that. The rest becomes an object with one member whose name
  * begins with a dollar sign:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* admin/clone_write.c - JSON as a stored JavaScript value: docs/structured-clone.md. */
+/* admin/clone_write.c - JSON as a stored JavaScript value: docs/reference/structured-clone.md. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>

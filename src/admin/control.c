@@ -292,10 +292,11 @@ static int fail_unknown(const struct cn_control_call *call, struct cn_err *err)
     if (!cn_target_is_platform(at, size))
         return cn_err_set(err, CN_ENOTFOUND, "there is no such path");
     at = cn_target_segment(at, size, cn_target_fits(at, size, account) ? 4 : 2, &size);
-    return cn_err_set(err, CN_ENOTFOUND,
-                      "\"%.100s\" of the platform's API is not built here; docs/features/deploy.md "
-                      "says what is",
-                      at);
+    return cn_err_set(
+        err, CN_ENOTFOUND,
+        "\"%.100s\" of the platform's API is not built here; docs/reference/deploy.md "
+        "says what is",
+        at);
 }
 
 static int run(struct cn_control_call *call, struct cn_err *err)

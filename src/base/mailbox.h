@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/mailbox.h - messages between threads that move ownership. Terms: docs/glossary.md.
+/* base/mailbox.h - messages between threads that move ownership. Terms:
+ * docs/understand/glossary.md.
  *
  * A mailbox belongs to one event loop, which receives; any thread may send. A
  * message is a struct embedding cn_mail; sending hands the whole struct over.

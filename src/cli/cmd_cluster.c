@@ -404,7 +404,8 @@ const struct cn_command cn_cmd_cluster = {
     .usage = "init | status | nodes | shards | drain NODE | move SHARD NODE | forget NODE | "
              "accept-engine [OPTIONS]",
     .summary = "nodes and shards of a cluster",
-    .text = "Asks the PostgreSQL of a cluster (docs/cluster.md), also when all nodes are down.\n\n"
+    .text = "Asks the PostgreSQL of a cluster (docs/understand/cluster.md), also when all nodes "
+            "are down.\n\n"
             "  cairn cluster init                makes the tables, if they are not there\n"
             "  cairn cluster status              counts, and what is not as it should be\n"
             "  cairn cluster nodes               who is there, and how much each has\n"

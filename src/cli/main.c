@@ -64,7 +64,7 @@ static const char *command_name_at(const void *data, size_t index)
 static const struct {
     const char *name, *why;
 } elsewhere[] = {
-    {"ai", "models are whatever server [cairn.ai] names: docs/features/ai.md"},
+    {"ai", "models are whatever server [cairn.ai] names: docs/reference/ai.md"},
     {"ai-search", "AI Search belongs to the hosted platform"},
     {"auth",
      "tokens are the server's: `cairn tokens` makes them there, `cairn login` keeps one here"},
@@ -76,11 +76,11 @@ static const struct {
     {"dispatch-namespace", "dispatch namespaces belong to the hosted platform"},
     {"docs", "the documentation is in docs/, and `cairn help COMMAND` explains a command"},
     {"email",
-     "mail is sent by `send_email` (docs/features/email.md); routing of incoming mail belongs "
+     "mail is sent by `send_email` (docs/reference/email.md); routing of incoming mail belongs "
      "to the hosted platform"},
     {"generate", "`cairn new DIR --template NAME` has starters"},
     {"hyperdrive", "a Hyperdrive binding takes its database from the configuration or a variable: "
-                   "docs/features/ai.md"},
+                   "docs/reference/ai.md"},
     {"mtls-certificate", "certificates for mTLS bindings belong to the hosted platform"},
     {"pages", "a Pages project is served as it is: `cairn dev`, `cairn serve`, `cairn deploy`"},
     {"pipelines", "pipelines belong to the hosted platform"},

@@ -14,7 +14,7 @@
  *     end: sweeps, lets go, waits ◄───────── version ◄───────────────── says so
  *
  * Nodes look once a second, and when the engine notifies them (membership/poller.h).
- * Terms: docs/glossary.md.
+ * Terms: docs/understand/glossary.md.
  *
  * W1  What is deployed is what the engine says; a copy on a disk decides nothing.
  * W2  Nothing of a new version serves anywhere before every node that is alive and serves has tried

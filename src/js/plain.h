@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* js/plain.h - plain values of JavaScript to and from bytes of docs/structured-clone.md, without
- * the prelude: undefined, null, booleans, numbers and texts. A call whose arguments and result are
- * plain crosses the border once each way.
+/* js/plain.h - plain values of JavaScript to and from bytes of docs/reference/structured-clone.md,
+ * without the prelude: undefined, null, booleans, numbers and texts. A call whose arguments and
+ * result are plain crosses the border once each way.
  *
  * L1  The bytes are those that the prelude would have written, or ones that mean the same value.
  * L2  What is not plain is left alone, and written and read by the prelude.

@@ -4,7 +4,8 @@
  * A VM owns a heap and any number of contexts (globals). All calls into
  * JavaScript happen between cn_js_enter() and cn_js_leave(): the pair takes the
  * engine's lock once, so that the calls in between are cheap, and leaving the
- * outermost pair runs every pending microtask. That stretch is a "turn" (docs/glossary.md).
+ * outermost pair runs every pending microtask. That stretch is a "turn"
+ * (docs/understand/glossary.md).
  *
  * Time: a turn that uses more CPU than its context's budget is ended by the engine
  * with an exception that JavaScript cannot catch; the VM lives on.

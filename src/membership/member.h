@@ -10,7 +10,7 @@
  * are arguments of its functions; effects are calls of struct cn_member_host (in a server, those of
  * shard/host.h). The simulation (test/simulate/) therefore runs the object code that a server runs.
  *
- * Terms: docs/glossary.md.
+ * Terms: docs/understand/glossary.md.
  *
  * The rules. Each is cited where it is kept, and broken by a planted bug of the simulation:
  *

@@ -22,7 +22,8 @@
 #include "object/node.h"
 
 /* A live object that has nothing under way and no database costs less than 1 kB, with its name, its
- * place in the table of its lane and a small instance of the module's (docs/performance.md). */
+ * place in the table of its lane and a small instance of the module's
+ * (docs/understand/performance.md). */
 static_assert(sizeof(struct cn_object) + sizeof(cairn_object) <= 768, "costs every live object");
 
 /* --- errors ---------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module/value.h - structured values (docs/structured-clone.md) in C: read into a tree, built from
- * calls.
+/* module/value.h - structured values (docs/reference/structured-clone.md) in C: read into a tree,
+ * built from calls.
  *
  * Reading makes a document: an arena with a node for each value. Bytes of buffers stay where they
  * are; texts are copied, as UTF-8 with a NUL behind them.

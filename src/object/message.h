@@ -2,8 +2,9 @@
 /* object/message.h - a call that carries structured values: what classes of JavaScript and of
  * modules are called with, and call others by.
  *
- * Arguments, a request, a result and what was thrown are bytes of docs/structured-clone.md, so
- * neither side need know which language the other one is written in.
+ * Arguments, a request, a result and what was thrown are bytes of
+ * docs/reference/structured-clone.md, so neither side need know which language the other one is
+ * written in.
  *
  *     kind             method          bytes                     result
  *     CN_CALL_RPC      path of names   array of arguments;       the value

@@ -11,7 +11,7 @@
 
 #define NAMESPACE "$cairn"
 
-/* Column by column in docs/data-format.md. */
+/* Column by column in docs/reference/data-format.md. */
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS restores(namespace INTEGER NOT NULL, id BLOB NOT NULL,"
     " source_namespace INTEGER NOT NULL, source_id BLOB NOT NULL, bookmark TEXT NOT NULL,"

@@ -13,7 +13,7 @@ struct sealed {
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
     uint32_t crc;
 };
-_Static_assert(sizeof(struct sealed) == 20, "docs/data-format.md");
+_Static_assert(sizeof(struct sealed) == 20, "docs/reference/data-format.md");
 
 static int secret_write(struct cn_disk *disk, const uint8_t secret[CN_SIPHASH_KEY_SIZE],
                         struct cn_err *err)

@@ -4,7 +4,7 @@
  * A *pipe* is a connection from a lane of one node to a lane of another. The lane that asks dials;
  * a pipe carries questions one way and answers the other. (Two lanes that ask each other have two
  * pipes: no tie has to be broken when both dial at once, and a question never changes its
- * connection.) Questions and answers are opaque bytes here. Terms: docs/glossary.md.
+ * connection.) Questions and answers are opaque bytes here. Terms: docs/understand/glossary.md.
  *
  *     lane i of A                                    lane j of B
  *     cn_pipes_ask() ── WHOLE, or LARGE, PIECE … ──► hooks.asked()

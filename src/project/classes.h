@@ -5,7 +5,7 @@
  * out; ids are made with it, and it never changes. What a class and its worker are
  * called may change: this table, the file classes.json of the data directory, says
  * which number is whose, and which migrations have been applied. Byte by byte in
- * docs/data-format.md.
+ * docs/reference/data-format.md.
  *
  *   K1  The file is replaced as a whole, after the numbers it names are durable in
  *       the store: a crash leaves the state before or after a deployment.

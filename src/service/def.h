@@ -19,7 +19,7 @@
  * its own: who is not of the folder does not include them.
  *
  * Its JavaScript is prelude/workers/service/NAME.js, whose makeBinding() is given what config.c
- * wrote. docs/hacking.md shows a whole service.
+ * wrote. docs/inside/hacking.md shows a whole service.
  *
  * D1  Names of services, their keys, commands and routes are each given once.
  * D2  A service that has no class keeps nothing in "$NAME/" namespaces. */
@@ -55,8 +55,8 @@ struct cn_service_cache {
 struct cn_service_def {
     const char *name;  /* "kv": the folder, and its namespaces "$kv/ID" */
     const char *title; /* "KV" */
-    const char *about; /* in a line of docs/bindings.md */
-    const char *page;  /* "features/kv.md", below docs/ */
+    const char *about; /* in a line of docs/reference/bindings.md */
+    const char *page;  /* "reference/kv.md", below docs/ */
 
     const struct cn_class *class_;         /* of its objects */
     const char *operations[CN_OBJECT_OPS]; /* what call.op says, for metrics */

@@ -13,7 +13,7 @@
  *                            C struct and back                in, replies
  *
  * To add one, make its folder, and add its line to service/table.c: service/def.h says what is in
- * the folder, docs/hacking.md shows one. Of its class:
+ * the folder, docs/inside/hacking.md shows one. Of its class:
  *
  *  1. <name>.h: a struct with a cn_service_call as its FIRST field, then what is asked, then what
  * is answered; an enum of operations for call.op; cn_<name>_class. The struct crosses lanes by

@@ -5,7 +5,7 @@
  * the driver of the engine (membership/engine_pg.h) and the links to other nodes (peer/link.h). It
  * turns the member's actions into calls of two tables that it is given: a *disk* (the stores of
  * shards on this machine, store/replica.h) and a *front* (what serves from them: the lanes). Tests
- * give it stores that are lists. Terms: docs/glossary.md.
+ * give it stores that are lists. Terms: docs/understand/glossary.md.
  *
  *      lanes                      the host's thread                       its workers
  *      ─────                      ─────────────────                       ───────────

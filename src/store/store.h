@@ -24,7 +24,7 @@
  * (store/replica.h): it has no threads, and what is durable is told from outside (cn_log_settle()).
  * For its users nothing else differs. It takes no LOCK, since its driver has one for all of them.
  *
- * Terms: docs/glossary.md.
+ * Terms: docs/understand/glossary.md.
  *
  * Data directory: FORMAT (version), LOCK, log/, objects/, aside/, catalog/.
  *

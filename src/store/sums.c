@@ -16,7 +16,7 @@ struct trailer {
     uint32_t page_count;
     uint32_t reserved;
 };
-_Static_assert(sizeof(struct trailer) == 16, "docs/data-format.md");
+_Static_assert(sizeof(struct trailer) == 16, "docs/reference/data-format.md");
 
 #define TRAILER_MAGIC 0x314d5553u /* "SUM1" */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text/clone.h - the numbers of docs/structured-clone.md, for those who read and write it in C. */
+/* text/clone.h - the numbers of docs/reference/structured-clone.md, for those who read and write
+ * it in C. */
 #ifndef CN_TEXT_CLONE_H
 #define CN_TEXT_CLONE_H
 

@@ -8,7 +8,7 @@
  *     DATA/deployed/assets/WORKER/    files of assets by the hash that their sender gave them
  *     DATA/deployed/transfers/        files on their way in and out; nothing after a start
  *
- * Terms: docs/glossary.md.
+ * Terms: docs/understand/glossary.md.
  *
  * A version is written once and never changed. What serves is said by one file, state.json, which
  * is replaced as a whole. The life of a deployment:

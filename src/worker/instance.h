@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/instance.h - a script running on one lane: its global, its handlers (docs/glossary.md).
+/* worker/instance.h - a script running on one lane: its global, its handlers
+ * (docs/understand/glossary.md).
  *
  *     STARTING ──► READY ──► CURRENT ──► RETIRED ──► freed
  *         │          └──────────────────────▲         ▲

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker/lane.h - one thread with its loop, its JavaScript VM and its HTTP server.
  *
- * Terms: docs/glossary.md.
+ * Terms: docs/understand/glossary.md.
  *
  * Lanes share nothing but immutable deployments; they are reached through their
  * mailbox. Every connection stays on the lane that accepted it.

@@ -1,4 +1,4 @@
-// What a row runs against: the last column of the tables (report.mjs). docs/performance.md has the profiles behind these sentences.
+// What a row runs against: the last column of the tables (report.mjs). docs/understand/performance.md has the profiles behind these sentences.
 export const LIMITS = {
   hello: "the kernel: one `read` and one `write` each, more than half of its time",
   json: "the kernel, as `hello`; then the engine's URL and JSON",

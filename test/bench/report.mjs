@@ -1,4 +1,4 @@
-// What `BENCH_WRITE=1 make bench` writes into README.md, docs/performance.md and docs/cluster.md: the tables of one run, with its date, its
+// What `BENCH_WRITE=1 make bench` writes into README.md, docs/understand/performance.md and docs/understand/cluster.md: the tables of one run, with its date, its
 // machine and how busy that was, between two markers. What stands there belongs to the run that is named, all of it.
 //
 //     node test/bench/report.mjs begin ROWS    before the first part: looks at the machine, makes the file ROWS
@@ -6,7 +6,7 @@
 //     node test/bench/report.mjs end ROWS      replaces the blocks
 //
 // A row is { part, name, peer, cairn, ratio, goal, cost?, peerCost? }: medians as numbers, costs in microseconds of CPU time
-// per request; what was not measured is left out. Those of the part "cluster" are of docs/cluster.md, and have their units with
+// per request; what was not measured is left out. Those of the part "cluster" are of docs/understand/cluster.md, and have their units with
 // them: { part, name, value, beside, goal }.
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -72,7 +72,7 @@ function table(head, rows) {
   return [line(head), `| --- |${" ---: |".repeat(head.length - 1)}`, ...rows.map(line)].join("\n");
 }
 
-/** All of a run, for docs/performance.md. */
+/** All of a run, for docs/understand/performance.md. */
 export function longBlock(machine, rows) {
   const parts = PARTS.map(([part, title, peer, own = "cairn"]) => {
     const mine = rows.filter((row) => row.part === part);
@@ -84,7 +84,7 @@ export function longBlock(machine, rows) {
   return [describe(machine), ...parts.filter(Boolean)].join("\n\n");
 }
 
-/** Nodes of a cluster, for docs/cluster.md. */
+/** Nodes of a cluster, for docs/understand/cluster.md. */
 export function clusterBlock(machine, rows) {
   return `${describe(machine)}\n\n${table(["", "measured", "beside", "goal"], rows.map((row) => [row.name.trim(), row.value, row.beside, row.goal]))}`;
 }
@@ -109,8 +109,8 @@ export function replaceBlock(text, block) {
 export function writeReport(root, machine, rows) {
   if (rows.length === 0) throw new Error("nothing was measured");
   const cluster = rows.filter((row) => row.part === "cluster"), files = [];
-  if (cluster.length < rows.length) files.push(["README.md", shortBlock(machine, rows)], ["docs/performance.md", longBlock(machine, rows)]);
-  if (cluster.length > 0) files.push(["docs/cluster.md", clusterBlock(machine, cluster)]);
+  if (cluster.length < rows.length) files.push(["README.md", shortBlock(machine, rows)], ["docs/understand/performance.md", longBlock(machine, rows)]);
+  if (cluster.length > 0) files.push(["docs/understand/cluster.md", clusterBlock(machine, cluster)]);
   const texts = files.map(([name, block]) => {
     const file = path.join(root, name);
     try {

@@ -1,6 +1,6 @@
 # The server beside workerd (ratios), then the store beside stock SQLite. BENCH_ONLY=hello,json,start
-# chooses among the first, BENCH_SECONDS and BENCH_REPEATS how long; docs/performance.md has a run.
-# BENCH_WRITE=1 writes the tables into README.md and docs/performance.md; the machine is looked at before anything is built.
+# chooses among the first, BENCH_SECONDS and BENCH_REPEATS how long; docs/understand/performance.md has a run.
+# BENCH_WRITE=1 writes the tables into README.md and docs/understand/performance.md; the machine is looked at before anything is built.
 BENCH_BINS  := $(patsubst test/bench/%.c,$(B)/bench/%,$(wildcard test/bench/bench_*.c))
 $(B)/bench/%: test/bench/%.c $(LIB) $(TESTLIB)
 	$(program)
@@ -31,7 +31,7 @@ bench: setup ## compare with workerd and with stock SQLite on this machine; BENC
 
 # BENCH_ONLY=cluster-commit,... chooses parts: test/bench/cluster.mjs. It takes about six minutes.
 bench-cluster: export BENCH_ROWS := $(BENCH_ROWS_FILE)
-bench-cluster: ## a node of a cluster beside a single server and its PostgreSQL alone; BENCH_WRITE=1 writes the table into docs/cluster.md
+bench-cluster: ## a node of a cluster beside a single server and its PostgreSQL alone; BENCH_WRITE=1 writes the table into docs/understand/cluster.md
 bench-cluster: setup-test
 	@$(BENCH_BEGIN)
 	@$(MAKE) $(B)/cairn $(B)/bench/bench_append $(B)/bench/bench_ws

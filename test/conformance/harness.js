@@ -5,7 +5,7 @@
 //     test("append() keeps the order", () => assertEquals([...headers], [["a", "1"]]));
 //
 // A test may be async. `options.differs` = { workerd: "reason" } says that the test is known to
-// fail there; it must then be listed in docs/compatibility.md, and is reported if it passes.
+// fail there; it must then be listed in docs/reference/compatibility.md, and is reported if it passes.
 // `options.skip` = "reason" leaves the test out and says so.
 // `options.needs` = "network" runs the test only where serverUrl() is given.
 

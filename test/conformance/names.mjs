@@ -1,6 +1,6 @@
 // The names that each module of Node.js exports, here, on workerd and in Node.js 22: node test/conformance/names.mjs (`make node-names`)
 //
-// What differs is the table of docs/compatibility.md, which UPDATE=1 writes; each row has a reason, or the run fails. NODE names a Node.js 22
+// What differs is the table of docs/reference/compatibility.md, which UPDATE=1 writes; each row has a reason, or the run fails. NODE names a Node.js 22
 // if it is not the one that runs this; without one that column is taken from the table as it is.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -61,7 +61,7 @@ try {
   rmSync(dir, { recursive: true, force: true });
 }
 
-const file = path.join(root, "docs/compatibility.md"), document = readFileSync(file, "utf8");
+const file = path.join(root, "docs/reference/compatibility.md"), document = readFileSync(file, "utf8");
 const node = inNode();
 let failed = 0;
 const rows = [];
@@ -95,7 +95,7 @@ if (node === null) {
   if (wanted !== document) {
     if (process.env.UPDATE) writeFileSync(file, wanted);
     else {
-      console.log("FAIL docs/compatibility.md: its table of names is not up to date (UPDATE=1 writes it)");
+      console.log("FAIL docs/reference/compatibility.md: its table of names is not up to date (UPDATE=1 writes it)");
       failed++;
     }
   }

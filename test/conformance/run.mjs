@@ -122,9 +122,9 @@ async function ask(address, server) {
   }
 }
 
-/** Compares the table of known differences in docs/compatibility.md with what was seen; UPDATE=1 writes it. */
+/** Compares the table of known differences in docs/reference/compatibility.md with what was seen; UPDATE=1 writes it. */
 function checkDocument(differences) {
-  const file = path.join(root, "docs/compatibility.md");
+  const file = path.join(root, "docs/reference/compatibility.md");
   const document = readFileSync(file, "utf8");
   const cell = (text) => text.replaceAll("|", "\\|");
   const rows = differences.map((d) => `| \`${d.file}\` | ${cell(d.name)} | ${cell(d.reason)} |`);
@@ -132,7 +132,7 @@ function checkDocument(differences) {
   const wanted = document.replace(/<!-- differences -->\n[^]*<!-- end -->/, () => `<!-- differences -->\n${table}\n<!-- end -->`);
   if (wanted === document) return true;
   if (process.env.UPDATE) writeFileSync(file, wanted);
-  else console.log("FAIL docs/compatibility.md: its table of differences is not up to date (UPDATE=1 writes it)");
+  else console.log("FAIL docs/reference/compatibility.md: its table of differences is not up to date (UPDATE=1 writes it)");
   return !!process.env.UPDATE;
 }
 

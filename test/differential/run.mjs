@@ -11,7 +11,7 @@
 //   prelude             optional: text of a script that the programs see
 //   program(random)     a list of calls, each { kind, text }: `kind` names the API ("URL.href ="), `text` is an expression;
 //                       `$0` in it is what call 0 gave, `$1` call 1, and so on
-//   known               what is known to differ: a list of { cause, reason, when(difference) }, each in docs/compatibility.md
+//   known               what is known to differ: a list of { cause, reason, when(difference) }, each in docs/reference/compatibility.md
 //   causeOf(difference) optional: the name under which a difference that is not known is reported
 // and a difference is { kind, text, here, there, calls }: what cairn and workerd gave for one call, and all texts up to it.
 //
@@ -160,15 +160,15 @@ function show({ calls, here, there, index }) {
   console.log(`        cairn   ${cut(here)}\n        workerd ${cut(there)}   (--only ${index})`);
 }
 
-/** Compares the table in docs/compatibility.md with what the families know; UPDATE=1 writes it. */
+/** Compares the table in docs/reference/compatibility.md with what the families know; UPDATE=1 writes it. */
 function checkDocument(families) {
-  const file = path.join(root, "docs/compatibility.md");
+  const file = path.join(root, "docs/reference/compatibility.md");
   const document = readFileSync(file, "utf8");
   const rows = families.flatMap((f) => (f.known ?? []).map((k) => `| ${f.name} | ${k.cause.replaceAll("|", "\\|")} | ${k.reason.replaceAll("|", "\\|")} |`));
   const wanted = document.replace(/<!-- differential -->\n[^]*?<!-- end -->/, () => `<!-- differential -->\n| Family | Difference | Why |\n|---|---|---|\n${rows.join("\n")}\n<!-- end -->`);
   if (wanted === document) return 0;
   if (process.env.UPDATE) writeFileSync(file, wanted);
-  else console.log("FAIL docs/compatibility.md: its table of known differences is not up to date (UPDATE=1 writes it)");
+  else console.log("FAIL docs/reference/compatibility.md: its table of known differences is not up to date (UPDATE=1 writes it)");
   return process.env.UPDATE ? 0 : 1;
 }
 

@@ -145,7 +145,7 @@ const fails = (text) => /^(throws|rejects) /.test(text);
 const isOf = (d, ...kinds) => kinds.some((kind) => d.kind === kind || d.kind.startsWith(`${kind}:`));
 const STREAMS = ["ReadableStream", "ReadableStream.from", "WritableStream", "TransformStream", "tee", "pipe", "through", "EventSource", "compression", "Response", "Request"];
 
-/** What the two are known to give differently: docs/compatibility.md has this table. */
+/** What the two are known to give differently: docs/reference/compatibility.md has this table. */
 export const known = [
   { cause: "a list of what a `MessagePort` shall transfer", reason: "buffers are transferred; the platform refuses every list", when: (d) => isOf(d, "MessagePorts") && /postMessage\((1|b), \[/.test(d.text) },
   { cause: "`scheduler.wait()` with a signal whose reason is no error", reason: "it rejects with the reason; the platform with an Error", when: (d) => isOf(d, "scheduler") && d.there === "rejects Error" },

@@ -2,7 +2,7 @@
 // project of its own; one server serves them all, each under a host of its own, and checks.mjs says
 // what must come back: at the newest date, and in turn at one of those at which node: changed (DATES=all: at each of them). PEER=workerd runs the same on the hosted platform's runtime, so that the
 // expectations are known to be its. TEST=part of a name chooses; UPDATE=1 writes the table of
-// docs/features/libraries.md from the run, which otherwise must agree with it.
+// docs/reference/libraries.md from the run, which otherwise must agree with it.
 import { build } from "esbuild";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync, copyFileSync } from "node:fs";
@@ -113,12 +113,12 @@ function checkDocument(passed) {
   const { dependencies } = JSON.parse(readFileSync(path.join(here, "package.json"), "utf8"));
   const rows = libraries.map((l) => `| ${l.kind} | ${l.packages.map((p) => `${p} ${dependencies[p]}`).join(", ")} | ${l.does} | ${passed.has(l.name) ? "passes" : "**fails**"} |`);
   const table = ["| Kind | Library | What the worker does with it | Result |", "| --- | --- | --- | --- |", ...rows].join("\n");
-  const file = path.join(root, "docs/features/libraries.md");
+  const file = path.join(root, "docs/reference/libraries.md");
   const document = readFileSync(file, "utf8");
   const wanted = document.replace(/<!-- libraries -->\n[^]*<!-- end -->/, () => `<!-- libraries -->\n${table}\n<!-- end -->`);
   if (wanted === document) return true;
   if (process.env.UPDATE) return writeFileSync(file, wanted), true;
-  console.log("FAIL docs/features/libraries.md: its table is not up to date (UPDATE=1 writes it)");
+  console.log("FAIL docs/reference/libraries.md: its table is not up to date (UPDATE=1 writes it)");
   return false;
 }
 

@@ -3,7 +3,7 @@
 /** Headers that say how bytes travel, or when: no part of a project's answer. */
 const TRANSPORT = new Set(["date", "connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding", "server"]);
 
-/** Documented in docs/features/static-assets.md: no cache before the server, ranges, what a 405 must say. */
+/** Documented in docs/reference/static-assets.md: no cache before the server, ranges, what a 405 must say. */
 const DOCUMENTED = new Set(["cf-cache-status", "accept-ranges", "allow"]);
 
 const COMMON = [

@@ -11,7 +11,7 @@
 // P3  Every answer is recorded, made independent of time and chance (record.mjs), and compared.
 //
 // TEST=a,b chooses (parts of names), UPDATE=1 writes the table of
-// docs/features/libraries.md, with which a whole run must otherwise agree. build/projects/NAME has
+// docs/reference/libraries.md, with which a whole run must otherwise agree. build/projects/NAME has
 // result.json with everything that was seen, and the logs of both servers.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -93,7 +93,7 @@ const earlier = async (name) => {
 const all = await Promise.all(names.map((name) => results.find((r) => r.project.name === name) ?? earlier(name)));
 const failed = results.filter((r) => !isGood(r)).length;
 const whole = chosen.length === names.length || process.env.UPDATE;
-const documented = whole ? checkDocument(path.join(root, "docs/features/libraries.md"), all) : true;
+const documented = whole ? checkDocument(path.join(root, "docs/reference/libraries.md"), all) : true;
 console.log(`projects: ${((Date.now() - started) / 1000).toFixed(0)} s; what was seen is in build/projects/NAME/result.json`);
 console.log(`${results.length - failed} passed, ${failed} failed`);
 process.exit(failed || !documented ? 1 : 0);

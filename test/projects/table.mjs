@@ -1,4 +1,4 @@
-// The table of docs/features/libraries.md that a whole run makes.
+// The table of docs/reference/libraries.md that a whole run makes.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const cell = (text) => text.replaceAll("|", "\\|").replaceAll(/\s*\n\s*/g, "; ");

@@ -1,4 +1,4 @@
-// Runs the recipes of docs/operating.md and docs/cluster.md, taken from the pages (pages.mjs), on machines with a real systemd (machine.mjs):
+// Runs the recipes of docs/do/operating.md and docs/understand/cluster.md, taken from the pages (pages.mjs), on machines with a real systemd (machine.mjs):
 //
 //     node test/recipes/run.mjs PACKAGE.deb [PAGE...]     all of it; needs root, and minutes
 //     node test/recipes/run.mjs --short CAIRN [PAGE...]   what can be seen without: syntax, commands and their options, settings of the service
@@ -12,8 +12,8 @@ import { recipes, scriptFor, textFor } from "./pages.mjs";
 
 /** Where a page's recipes run. */
 const PAGES = {
-  "docs/operating.md": ["10.0.0.9"],
-  "docs/cluster.md": ["10.0.0.1", "10.0.0.2", "10.0.0.3"],
+  "docs/do/operating.md": ["10.0.0.9"],
+  "docs/understand/cluster.md": ["10.0.0.1", "10.0.0.2", "10.0.0.3"],
 };
 
 const counts = { passed: 0, failed: 0, skipped: 0 };

@@ -1,5 +1,5 @@
 // Builds a server with the service of this folder: a copy of the tree gets these files and one line of src/service/table.c, and
-// nothing else. docs/hacking.md shows it.
+// nothing else. docs/inside/hacking.md shows it.
 //
 //     node test/service-example/build.mjs BUILD OUT    OUT/build/cairn, beginning with the objects that are in BUILD
 import { execFileSync } from "node:child_process";

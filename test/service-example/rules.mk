@@ -1,4 +1,4 @@
-# A service that is in no table, added as docs/hacking.md says: its folder, one line.
+# A service that is in no table, added as docs/inside/hacking.md says: its folder, one line.
 .PHONY: service-example
 service-example: $(B)/cairn $(TESTLIB) ## build a server with the service of test/service-example, and try it
 	@node test/service-example/build.mjs build build/service-example

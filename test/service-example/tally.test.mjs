@@ -1,5 +1,5 @@
 // The service of this folder in a server that was built with it (build.mjs): whatever a service has, it has from its folder and a
-// line of the table. And docs/hacking.md shows it as it is.
+// line of the table. And docs/inside/hacking.md shows it as it is.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -86,12 +86,12 @@ for (const [what, text, why] of [
   });
 }
 
-test("docs/bindings.md of that tree has its row", () => {
-  assert.match(readFileSync(path.join(path.dirname(cairn), "../docs/bindings.md"), "utf8"), /^\| \[Tallies\]\(hacking\.md\) \| `cairn\.tallies` \| `binding`, `name` \| counters that stay \| `cairn tally` \| `src\/service\/tally\/` \|$/m);
+test("docs/reference/bindings.md of that tree has its row", () => {
+  assert.match(readFileSync(path.join(path.dirname(cairn), "../docs/reference/bindings.md"), "utf8"), /^\| \[Tallies\]\(hacking\.md\) \| `cairn\.tallies` \| `binding`, `name` \| counters that stay \| `cairn tally` \| `src\/service\/tally\/` \|$/m);
 });
 
-test("docs/hacking.md shows the files as they are", () => {
-  const page = readFileSync(path.join(root, "docs/hacking.md"), "utf8");
+test("docs/inside/hacking.md shows the files as they are", () => {
+  const page = readFileSync(path.join(root, "docs/inside/hacking.md"), "utf8");
   const section = page.slice(page.indexOf("## A service, whole"));
   const blocks = [...section.matchAll(/^```(?:c|js|ts)\n([^]*?)^```$/gm)].map(([, block]) => block);
   const files = readdirSync(here, { recursive: true }).filter((file) => /^(src|prelude)\/.*\.\w+$/.test(file)).map((file) => [file, readFileSync(path.join(here, file), "utf8")]);

@@ -4,7 +4,7 @@
 // prototypes, and every binding. An interface that is added tomorrow is called tomorrow.
 import { LOADERS } from "./modules.js";
 
-// The language's own: src/js/engine and docs/limits.md speak of those.
+// The language's own: src/js/engine and docs/reference/limits.md speak of those.
 const OWN = new Set(["Object", "Function", "Array", "Number", "parseFloat", "parseInt", "Boolean", "String", "Symbol", "Date", "Promise", "RegExp", "Error", "AggregateError", "EvalError", "RangeError",
   "ReferenceError", "SyntaxError", "TypeError", "URIError", "JSON", "Math", "Intl", "ArrayBuffer", "Atomics", "Uint8Array", "Int8Array", "Uint16Array", "Int16Array", "Uint32Array", "Int32Array",
   "Float16Array", "Float32Array", "Float64Array", "Uint8ClampedArray", "BigUint64Array", "BigInt64Array", "DataView", "Map", "BigInt", "Set", "Iterator", "WeakMap", "WeakSet", "WeakRef", "Proxy", "Reflect",

@@ -1,4 +1,4 @@
-// A randomized check of what Durable Objects promise (docs/durability.md): many clients call many
+// A randomized check of what Durable Objects promise (docs/understand/durability.md): many clients call many
 // objects at random, with awaits inside, while idle objects are evicted within milliseconds, others
 // are reset, and the server is killed (SIGKILL) and started again on its data. Recorded: every call,
 // when it began and ended, and what it answered. Then:

@@ -192,7 +192,7 @@ const IN_DEVELOPMENT = options.development !== true ? {} : {
   edgeRequestKeepAliveStatus: 0,
 };
 
-/** `cf` of what comes in: what is known of the connection, and placeholders (docs/compatibility.md). */
+/** `cf` of what comes in: what is known of the connection, and placeholders (docs/reference/compatibility.md). */
 function connectionOf(state) {
   return {
     colo: "LOCAL",

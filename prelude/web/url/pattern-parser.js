@@ -266,7 +266,7 @@ export function compileComponent(input, encode, options, ignoreCase = false) {
   const { source, names } = regexpOf(parts, options);
   let regexp;
   try {
-    // bounded: the script's own pattern, as any regular expression of it (docs/limits.md)
+    // bounded: the script's own pattern, as any regular expression of it (docs/reference/limits.md)
     regexp = new RegExp(source, ignoreCase ? "vi" : "v");
   } catch (error) {
     throw new TypeError(`Invalid URLPattern: ${error.message}`);

@@ -80,6 +80,6 @@ const struct cn_service_def cn_service_ai = {
     .name = "ai",
     .title = "Workers AI",
     .about = "a server of models that `[cairn.ai]` names",
-    .page = "features/ai.md",
+    .page = "reference/ai.md",
     .config = &config,
 };

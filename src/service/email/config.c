@@ -206,7 +206,7 @@ const struct cn_service_def cn_service_email = {
     .name = "email",
     .title = "Email",
     .about = "messages to a mail server that `[cairn.email]` names",
-    .page = "features/email.md",
+    .page = "reference/email.md",
     .config = &config,
     .natives = &cn_email_natives,
 };

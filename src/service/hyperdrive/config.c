@@ -89,6 +89,6 @@ const struct cn_service_def cn_service_hyperdrive = {
     .name = "hyperdrive",
     .title = "Hyperdrive",
     .about = "PostgreSQL or MySQL servers elsewhere",
-    .page = "features/ai.md",
+    .page = "reference/ai.md",
     .config = &config,
 };

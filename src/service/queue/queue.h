@@ -21,7 +21,8 @@
  *     comes late is for no other batch.
  * Q3  `ready` is a table in order of its row ids with no further index: sending appends at its end,
  *     receiving reads behind a cursor, acknowledging deletes a run of rows at its beginning. What
- *     each of them costs does not depend on how many messages wait (docs/performance.md).
+ *     each of them costs does not depend on how many messages wait
+ *     (docs/understand/performance.md).
  *
  * Threads and ownership: service/service.h. */
 #ifndef CN_SERVICE_QUEUE_QUEUE_H

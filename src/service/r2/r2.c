@@ -1009,7 +1009,7 @@ const struct cn_service_def cn_service_r2 = {
     .name = "r2",
     .title = "R2",
     .about = "buckets of objects, over S3 too",
-    .page = "features/r2.md",
+    .page = "reference/r2.md",
     .class_ = &cn_r2_class,
     .operations = {"head", "get", "put", "delete", "list", "upload_create", "upload_part",
                    "upload_complete", "upload_abort", "upload_list", "upload_parts", "totals",

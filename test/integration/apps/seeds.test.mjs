@@ -1,11 +1,11 @@
-// docs/seeds.md: the tests and files that it names are there.
+// docs/inside/seeds.md: the tests and files that it names are there.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { root } from "../lib/server.mjs";
 
-const text = readFileSync(path.join(root, "docs/seeds.md"), "utf8");
+const text = readFileSync(path.join(root, "docs/inside/seeds.md"), "utf8");
 const rows = text.split("\n").filter((line) => /^\| (?!requirement|---)/.test(line)).map((line) => line.slice(1, -1).split(/(?<!\\) \| /).map((cell) => cell.trim()));
 
 /** The titles of the tests in a file, as they stand in its source. */
@@ -18,7 +18,7 @@ function titlesOf(file) {
   return titles.get(file);
 }
 
-test("docs/seeds.md: every row has a place that exists, and a test that exists or a reason", () => {
+test("docs/inside/seeds.md: every row has a place that exists, and a test that exists or a reason", () => {
   assert.ok(rows.length > 80, `${rows.length} rows`);
   for (const [requirement, where, shown, ...more] of rows) {
     assert.equal(more.length, 0, `too many columns: ${requirement}`);

@@ -1,4 +1,4 @@
-// The tables that BENCH_WRITE=1 make bench writes into README.md, docs/performance.md and docs/cluster.md (test/bench/report.mjs).
+// The tables that BENCH_WRITE=1 make bench writes into README.md, docs/understand/performance.md and docs/understand/cluster.md (test/bench/report.mjs).
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -71,29 +71,29 @@ test("bench report: rows are kept only if asked for, and both files are written 
   note("serve", "json", { peer: 1, cairn: 4, ratio: 4, goal: "5×" });
   assert.deepEqual(readRows(file), { machine: quiet, rows: [{ part: "serve", name: "json", peer: 1, cairn: 4, ratio: 4, goal: "5×" }] });
 
-  mkdirSync(path.join(root, "docs"));
+  mkdirSync(path.join(root, "docs/understand"), { recursive: true });
   writeFileSync(path.join(root, "README.md"), `${BEGIN}\nold\n${END}\n`);
-  writeFileSync(path.join(root, "docs/performance.md"), "no block\n");
-  assert.throws(() => writeReport(root, quiet, rows), /docs\/performance\.md: .*once each/);
+  writeFileSync(path.join(root, "docs/understand/performance.md"), "no block\n");
+  assert.throws(() => writeReport(root, quiet, rows), /docs\/understand\/performance\.md: .*once each/);
   assert.equal(read("README.md"), `${BEGIN}\nold\n${END}\n`);
-  writeFileSync(path.join(root, "docs/performance.md"), `${BEGIN}\n${END}\n`);
+  writeFileSync(path.join(root, "docs/understand/performance.md"), `${BEGIN}\n${END}\n`);
   assert.throws(() => writeReport(root, quiet, []), /nothing was measured/);
   writeReport(root, quiet, rows);
-  assert.ok(read("README.md").includes("| hello world, req/s |") && read("docs/performance.md").includes("| hello |"));
+  assert.ok(read("README.md").includes("| hello world, req/s |") && read("docs/understand/performance.md").includes("| hello |"));
 
   // A run of the cluster alone leaves the other documents as they are.
   const cluster = [{ part: "cluster", name: "  durable writes", value: "14,441/s", beside: "single server 25,514/s: 0.57 ×", goal: "≥ 0.5 ×: holds" }];
-  const kept = read("README.md") + read("docs/performance.md");
-  writeFileSync(path.join(root, "docs/cluster.md"), `${BEGIN}\n${END}\n`);
-  assert.deepEqual(writeReport(root, quiet, cluster), ["docs/cluster.md"]);
-  assert.ok(read("docs/cluster.md").includes("| durable writes | 14,441/s | single server 25,514/s: 0.57 × | ≥ 0.5 ×: holds |"));
-  assert.equal(read("README.md") + read("docs/performance.md"), kept);
-  assert.deepEqual(writeReport(root, quiet, [...rows, ...cluster]), ["README.md", "docs/performance.md", "docs/cluster.md"]);
-  assert.ok(!read("docs/performance.md").includes("durable writes"));
+  const kept = read("README.md") + read("docs/understand/performance.md");
+  writeFileSync(path.join(root, "docs/understand/cluster.md"), `${BEGIN}\n${END}\n`);
+  assert.deepEqual(writeReport(root, quiet, cluster), ["docs/understand/cluster.md"]);
+  assert.ok(read("docs/understand/cluster.md").includes("| durable writes | 14,441/s | single server 25,514/s: 0.57 × | ≥ 0.5 ×: holds |"));
+  assert.equal(read("README.md") + read("docs/understand/performance.md"), kept);
+  assert.deepEqual(writeReport(root, quiet, [...rows, ...cluster]), ["README.md", "docs/understand/performance.md", "docs/understand/cluster.md"]);
+  assert.ok(!read("docs/understand/performance.md").includes("durable writes"));
 });
 
-test("bench report: README, docs/performance.md and docs/cluster.md have a block each", () => {
-  for (const name of ["README.md", "docs/performance.md", "docs/cluster.md"]) {
+test("bench report: README, docs/understand/performance.md and docs/understand/cluster.md have a block each", () => {
+  for (const name of ["README.md", "docs/understand/performance.md", "docs/understand/cluster.md"]) {
     assert.doesNotThrow(() => replaceBlock(readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8"), "new"), name);
   }
 });

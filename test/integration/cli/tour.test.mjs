@@ -1,4 +1,4 @@
-// docs/tour.md names functions and their files, in C and in JavaScript: each is defined where it says.
+// docs/inside/tour.md names functions and their files, in C and in JavaScript: each is defined where it says.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
@@ -44,7 +44,7 @@ test("tour: a definition is told from a call, a declaration and another name", (
   assert.throws(() => walks("## A\n\n1. on_read() in src/net/stream.c: bytes.\n"), /not a step/);
 });
 
-const tour = walks(read("docs/tour.md"));
+const tour = walks(read("docs/inside/tour.md"));
 
 test("tour: five walks, their steps counted from 1", () => {
   assert.equal(tour.length, 5);

@@ -1,5 +1,5 @@
 // What a test of a single server cannot show on several nodes: `make integration CLUSTER=3` leaves such a test out, by one of these reasons.
-// Each is a sentence of docs/cluster.md, "What differs on several nodes": one that is not there is an error, so the list is whole.
+// Each is a sentence of docs/understand/cluster.md, "What differs on several nodes": one that is not there is an error, so the list is whole.
 //
 //     test("the log is cut", alone("disk"), async (t) => { ... });
 import { readFileSync } from "node:fs";
@@ -18,6 +18,6 @@ const reasons = {
 export function alone(reason) {
   if (!(reason in reasons)) throw new Error(`no such reason: ${reason}`);
   if (!clustered) return {};
-  if (!readFileSync(path.join(root, "docs/cluster.md"), "utf8").includes(reasons[reason])) throw new Error(`docs/cluster.md does not say: ${reasons[reason]}`);
+  if (!readFileSync(path.join(root, "docs/understand/cluster.md"), "utf8").includes(reasons[reason])) throw new Error(`docs/understand/cluster.md does not say: ${reasons[reason]}`);
   return { skip: reasons[reason] };
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 export function documentedMetrics() {
-  const page = readFileSync(new URL("../../../docs/features/admin.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../docs/reference/admin.md", import.meta.url), "utf8");
   const table = page.slice(page.indexOf("\n## Metrics"));
   const names = [];
   for (const line of table.split("\n")) {

@@ -1,4 +1,4 @@
-// docs/features/objects-in-c.md, done word for word by somebody who has only what `make install` installs: the files that it
+// docs/start/objects-in-c.md, done word for word by somebody who has only what `make install` installs: the files that it
 // shows are written, or are those of the template, its commands are run, and what it says they print is what they print.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -8,7 +8,7 @@ import test from "node:test";
 import { folder, root, write } from "../lib/cairn.mjs";
 import { Server } from "../lib/server.mjs";
 
-const page = readFileSync(path.join(root, "docs/features/objects-in-c.md"), "utf8");
+const page = readFileSync(path.join(root, "docs/start/objects-in-c.md"), "utf8");
 
 /** [{ before, language, text }]: the blocks of code in order, each with the paragraph before it. */
 function blocks(text) {

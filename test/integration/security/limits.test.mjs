@@ -1,4 +1,4 @@
-// Limits of docs/limits.md that no other test reaches: of a worker's own doing, and of connections.
+// Limits of docs/reference/limits.md that no other test reaches: of a worker's own doing, and of connections.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";

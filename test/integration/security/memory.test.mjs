@@ -11,7 +11,7 @@ import { folder, serve, write } from "../lib/cairn.mjs";
 import { without } from "../lib/engine.mjs";
 
 const MB = 1 << 20;
-// Who holds what is known by a patch of the engine; without it the process has its bound all the same (docs/limits.md).
+// Who holds what is known by a patch of the engine; without it the process has its bound all the same (docs/reference/limits.md).
 const skip = without("alloc");
 
 /** The memory of the process that is its own, in bytes, now. */

@@ -1,5 +1,5 @@
 // Whatever is too large, too long or too deep is refused with a clear answer, and the server goes on
-// as if nothing had been. The bounds are those of docs/limits.md.
+// as if nothing had been. The bounds are those of docs/reference/limits.md.
 import assert from "node:assert/strict";
 import net from "node:net";
 import { createRequire } from "node:module";

@@ -14,7 +14,7 @@ const endless = {
   "after the body": "await request.text(); for (;;) ;",
 };
 
-// With the engine's own clock nobody is asked in this one (docs/limits.md).
+// With the engine's own clock nobody is asked in this one (docs/reference/limits.md).
 if (without("clock")) delete endless.await;
 
 test("the CPU limit ends the event, whatever it does, and not the server", async (t) => {

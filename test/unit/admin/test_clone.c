@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored values shown as JSON: each kind by its bytes (docs/structured-clone.md), and damage as
- * what it is. */
+/* Stored values shown as JSON: each kind by its bytes (docs/reference/structured-clone.md), and
+ * damage as what it is. */
 #include "admin/clone.h"
 
 #include <string.h>

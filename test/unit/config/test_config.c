@@ -183,7 +183,7 @@ TEST(config, a_flag_without_its_behaviour_is_a_warning)
     cn_config_free(config);
 }
 
-/* No key is passed over in silence (docs/configuration.md). */
+/* No key is passed over in silence (docs/reference/configuration.md). */
 TEST(config, https_in_development_says_what_it_needs)
 {
     struct cn_config *config = load(HEAD "[dev]\nlocal_protocol = \"https\"\n");

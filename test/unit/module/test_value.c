@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structured values in C: what is built is read again, every byte of docs/structured-clone.md is
- * checked, and nothing that bytes say can make a reader go on for ever (V1, V2). */
+/* Structured values in C: what is built is read again, every byte of
+ * docs/reference/structured-clone.md is checked, and nothing that bytes say can make a reader go
+ * on for ever (V1, V2). */
 #include "module/value.h"
 
 #include <string.h>

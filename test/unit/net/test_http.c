@@ -51,7 +51,7 @@ TEST(http, every_status_has_a_reason)
         CHECK(cn_http_value_valid(cn_http_reason(status), strlen(cn_http_reason(status))));
 }
 
-/* docs/limits.md */
+/* docs/reference/limits.md */
 TEST(http, the_defaults_are_those_that_are_documented)
 {
     const struct cn_http_limits *limits = &cn_http_limits_default;
