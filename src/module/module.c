@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,6 +85,59 @@ static void unload(void *handle)
 #endif
 }
 
+/* M6: names by which code is called that nobody here has called: threads, signals, destructors of
+ * keys, and other code found by its name. */
+static const char *const outliving[] = {"pthread_create", "thrd_create", "pthread_key_create",
+                                        "tss_create",     "clone",       "timer_create",
+                                        "sigaction",      "signal",      "dlopen",
+                                        "dlsym",          "dlmopen"};
+/* Libraries that start nothing by themselves. */
+static const char *const quiet[] = {"libc.so.6",
+                                    "libm.so.6",
+                                    "libpthread.so.0",
+                                    "libdl.so.2",
+                                    "libstdc++.so.6",
+                                    "libgcc_s.so.1",
+                                    "librt.so.1",
+                                    "libatomic.so.1",
+                                    "ld-linux-x86-64.so.2",
+                                    "ld-linux-aarch64.so.1"};
+
+static bool is_quiet(const char *library)
+{
+    size_t i = 0;
+    while (i < CN_ARRAY_COUNT(quiet) && strcmp(library, quiet[i]) != 0)
+        i++;
+    return i < CN_ARRAY_COUNT(quiet);
+}
+
+/* M6. Reads what the module asks of the linker. */
+static bool may_outlive(void *handle)
+{
+    struct link_map *map;
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+        return true;
+    const char *strings = NULL;
+    size_t size = 0;
+    for (const ElfW(Dyn) *each = map->l_ld; each->d_tag != DT_NULL; each++) {
+        if (each->d_tag == DT_STRTAB)
+            strings = (const char *)each->d_un.d_ptr; /* the linker has made it an address */
+        if (each->d_tag == DT_STRSZ)
+            size = each->d_un.d_val;
+    }
+    if (!strings)
+        return true;
+    for (const ElfW(Dyn) *each = map->l_ld; each->d_tag != DT_NULL; each++) {
+        if (each->d_tag == DT_NEEDED && each->d_un.d_val < size &&
+            !is_quiet(strings + each->d_un.d_val))
+            return true;
+    }
+    bool found = false; /* the linker lets names share their ends */
+    for (size_t i = 0; i < CN_ARRAY_COUNT(outliving) && !found; i++)
+        found = memmem(strings, size, outliving[i], strlen(outliving[i]) + 1) != NULL;
+    return found;
+}
+
 #define COPY_SIZE 64
 
 /* By the number of the process rather than "self", so that a debugger finds it too. */
@@ -106,7 +160,7 @@ static bool is_kept(int fd)
 static void module_free(struct module *module)
 {
     bool was_loaded = module->handle != NULL;
-    if (was_loaded)
+    if (was_loaded && !may_outlive(module->handle))
         unload(module->handle);
     if (module->fd >= 0 && !(was_loaded && is_kept(module->fd)))
         close(module->fd);

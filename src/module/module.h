@@ -16,6 +16,9 @@
  * M5  The linker knows a copy by the number of its file, and some it never lets go (C++ with
  *     symbols that are unique in the process): such a copy keeps its number, so that no later one
  *     is taken for it.
+ * M6  Code that may run without being called by us is never unloaded: that of a module which can
+ *     start threads, set signal handlers or find other code by name, or which needs a library that
+ *     we do not know. Its memory is what a deployment with such a module costs.
  *
  * Threads:   loading on any; a set is immutable once it is shared.
  * Ownership: counted references, atomic. */

@@ -261,6 +261,54 @@ CAIRN_MODULE(classes)
   assert.match(server.stderr.trim().split("\n").at(-1), /^cairn: crashed \(SIGABRT\) in the module "unique", class unique:Unique$/);
 });
 
+test("M6: a thread that a module has started goes on when its code was replaced", async (t) => {
+  const compileAs = (version) => {
+    const file = path.join(built, "thread.c"), out = path.join(built, `thread${version}.so`);
+    writeFileSync(file, `#include <cairn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+static atomic_uint beats;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void *beat(void *data)
+{
+    for (;;) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        beats++;
+    }
+    return data;
+}
+static void start(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, beat, NULL) == 0)
+        pthread_detach(thread);
+}
+static int call(cairn_object *object, void *state, cairn_event *event)
+{
+    (void)state, (void)event;
+    pthread_once(&once, start);
+    return cairn->error(object, "Error", "version ${version}, %s", beats ? "runs" : "starts");
+}
+static const struct cairn_class classes[] = {{.name = "Thread", .call = call}};
+CAIRN_MODULE(classes)
+`);
+    return readFileSync(compile(file, out, ["-pthread"]));
+  };
+  const script = `export default { async fetch(request, env) { return new Response(await env.OBJECT.getByName("a").say().catch(String)); } };`;
+  const versions = [compileAs(0), compileAs(1)];
+  const dir = project({ "wrangler.json": configuration("thread:Thread"), "index.js": script, "thread.so": versions[0] });
+  const server = await serve(dir);
+  t.after(() => server.kill());
+  for (let i = 0; i < 6; i++) {
+    writeFileSync(path.join(dir, "new.so"), versions[i % 2]);
+    renameSync(path.join(dir, "new.so"), path.join(dir, "thread.so"));
+    server.signal("SIGHUP");
+    await server.untilTrue(async () => (await server.text("/")) === `Error: version ${i % 2}, runs`, `version ${i % 2}`);
+  }
+  assert.equal((await server.stop()).code, 0);
+});
+
 test("every section of the header's functions says thread, ownership and errors", () => {
   const table = readFileSync(path.join(root, "include/cairn.h"), "utf8").split("struct cairn_api {")[1].split("\n};")[0];
   const sections = [...table.matchAll(/\/\* ---- (.*?) ----[^]*?\*\//g)];
