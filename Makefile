@@ -259,13 +259,16 @@ lint: setup ## layers, libraries' homes, refused functions, format, pages made f
 	@node tools/lint-border.mjs
 	@$(MAKE) docs-check
 
-docs: ## docs/reference/compatibility-ids.md from the ids in the tests, docs/reference/bindings.md from the descriptors of services
+docs: $(B)/cairn ## the pages of docs/reference/ that are made: from ids in tests, descriptors, openapi, cairn.h and `cairn help`
 	@node tools/compat-table.mjs
 	@node tools/service-table.mjs
+	@node tools/reference-pages.mjs
+	@node tools/reference-pages.mjs --commands $(B)/cairn
 
 docs-check: ## whether these pages are up to date
 	@node tools/compat-table.mjs --check
 	@node tools/service-table.mjs --check
+	@node tools/reference-pages.mjs --check
 
 # Every C file of ours with the flags of the first tree. clangd and clang-tidy read it.
 compile_commands.json: export COMPILE = $(CC) $(CFLAGS_ALL)

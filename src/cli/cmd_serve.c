@@ -86,7 +86,7 @@ static const struct cn_option flags[] = {
     {"sandbox-write", 0, "DIR[:DIR]", "CAIRN_SANDBOX_WRITE",
      "folders that it may still write to, for POST /api/backup", AT(sandbox_write), 0},
     {"cluster", 0, "URL", "CAIRN_CLUSTER",
-     "be a node of the cluster in this PostgreSQL (postgresql://...): docs/understand/cluster.md",
+     "be a node of the cluster in this PostgreSQL (postgresql://...): docs/reference/cluster.md",
      AT(cluster), 0},
     {"node", 0, "NAME", "CAIRN_NODE_NAME", "its name, which no other node has", AT(node), 0},
     {"peer", 0, "HOST:PORT", "CAIRN_PEER", "where the other nodes reach it", AT(peer), 0},

@@ -1,4 +1,4 @@
-// Runs the recipes of docs/do/operating.md and docs/understand/cluster.md, taken from the pages (pages.mjs), on machines with a real systemd (machine.mjs):
+// Runs the recipes of docs/do/operating.md and docs/do/three-nodes.md, taken from the pages (pages.mjs), on machines with a real systemd (machine.mjs):
 //
 //     node test/recipes/run.mjs PACKAGE.deb [PAGE...]     all of it; needs root, and minutes
 //     node test/recipes/run.mjs --short CAIRN [PAGE...]   what can be seen without: syntax, commands and their options, settings of the service
@@ -13,7 +13,7 @@ import { recipes, scriptFor, textFor } from "./pages.mjs";
 /** Where a page's recipes run. */
 const PAGES = {
   "docs/do/operating.md": ["10.0.0.9"],
-  "docs/understand/cluster.md": ["10.0.0.1", "10.0.0.2", "10.0.0.3"],
+  "docs/do/three-nodes.md": ["10.0.0.1", "10.0.0.2", "10.0.0.3"],
 };
 
 const counts = { passed: 0, failed: 0, skipped: 0 };

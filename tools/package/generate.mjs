@@ -4,47 +4,13 @@
 //     node tools/package/generate.mjs CAIRN OUTDIR VERSION
 //
 // writes OUTDIR/man/*.1, OUTDIR/completion/{bash,zsh,fish}.
-import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
+import { readCommands } from "./commands.mjs";
+
 const [cairn, out, version] = process.argv.slice(2);
 
-function help(...args) {
-  const { status, stdout, stderr } = spawnSync(cairn, ["help", ...args], { encoding: "utf8" });
-  if (status !== 0) throw new Error(`cairn help ${args.join(" ")}: ${stderr}`);
-  return stdout;
-}
-
-/** {name, summary, usage, text, verbs, options: [{letter, name, value, help, variable}]} of every command. */
-function readCommands() {
-  const list = help().split("Commands:\n")[1].split("\n\n")[0];
-  return list.split("\n").map((line) => {
-    const [, name, summary] = /^ {2}(\S+) +(.*)$/.exec(line);
-    const own = help(name);
-    const [head, tail = ""] = own.split("\nOptions:\n");
-    const [usage, ...text] = head.split("\n");
-    const options = tail.split("\n").filter(Boolean).map((row) => {
-      const found = /^ {2}(?:-(\w),| {3}) --([\w-]+)(?: (\S+))? +(.*?)(?: \[(CAIRN_\w+)\])?$/.exec(row);
-      if (!found) throw new Error(`cannot read this option of ${name}: ${row}`);
-      const [, letter, option, value, description, variable] = found;
-      return { letter, name: option, value, help: description, variable };
-    });
-    return { name, summary, usage: usage.replace(/^usage: /, ""), text: text.join("\n").trim(), verbs: readVerbs(name, text), options };
-  });
-}
-
-/** {"list": [], "key": ["get", ...]}: the verbs of a command, and those of their groups, from its lines of examples. */
-function readVerbs(name, text) {
-  const verbs = {};
-  for (const line of text) {
-    const words = new RegExp(`^  cairn ${name}((?: [a-z][a-z0-9-]*)+)`).exec(line)?.[1].trim().split(" ");
-    if (words === undefined) continue;
-    verbs[words[0]] ??= [];
-    if (words.length > 1 && !verbs[words[0]].includes(words[1])) verbs[words[0]].push(words[1]);
-  }
-  return verbs;
-}
 /** [[group, its verbs]] */
 const groups = (command) => Object.entries(command.verbs).filter(([, words]) => words.length > 0);
 
@@ -73,7 +39,7 @@ cairn\\-${command.name} \\- ${roff(command.summary)}
 .B ${roff(command.usage)}
 .SH DESCRIPTION
 ${body(command.text)}
-${command.options.length ? `.SH OPTIONS\n${optionRows(command.options)}\n` : ""}.SH SEE ALSO
+${command.examples ? `.SH EXAMPLES\n.nf\n${roff(command.examples)}\n.fi\n` : ""}${command.options.length ? `.SH OPTIONS\n${optionRows(command.options)}\n` : ""}.SH SEE ALSO
 .BR cairn (1)${all.filter((other) => other !== command && other.options.length).map((other) => `,\n.BR cairn\\-${other.name} (1)`).join("")}
 `;
 }
@@ -189,7 +155,7 @@ function fish(commands) {
   return `${lines.join("\n")}\n`;
 }
 
-const commands = readCommands();
+const commands = readCommands(cairn);
 mkdirSync(path.join(out, "man"), { recursive: true });
 mkdirSync(path.join(out, "completion"), { recursive: true });
 writeFileSync(path.join(out, "man/cairn.1"), mainPage(commands));

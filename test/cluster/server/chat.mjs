@@ -8,7 +8,7 @@
 //
 //   kill      kill -9, and a start when everybody is back
 //   drain     `cairn cluster drain` until it is empty, then --off: no socket is lost, those of the drained node neither
-//   upgrade   as docs/understand/cluster.md says: drain, SIGTERM, start, --off. With --old nodes begin with that binary, and this build takes its place; sockets of
+//   upgrade   as docs/do/three-nodes.md says: drain, SIGTERM, start, --off. With --old nodes begin with that binary, and this build takes its place; sockets of
 //             the node itself are lost with it, no others
 //
 // Judged (exit code 1 if anything is wrong): rooms.mjs R1 to R6, and

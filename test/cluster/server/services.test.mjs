@@ -1,4 +1,4 @@
-// Services of a cluster: each is used from every node, then while nodes are killed and shards move. What is promised of each is in docs/understand/cluster.md.
+// Services of a cluster: each is used from every node, then while nodes are killed and shards move. What is promised of each is in docs/reference/cluster.md.
 import assert from "node:assert/strict";
 import http from "node:http";
 import test from "node:test";
