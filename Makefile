@@ -98,7 +98,7 @@ sanitized_tests = $(SANITIZED) $(dir $(1)) bash -c \
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: FORCE all help setup setup-test test run install uninstall deb lint docs docs-check clean
+.PHONY: FORCE all help setup setup-test test run install uninstall deb lint docs docs-check docs-lint clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -254,9 +254,10 @@ deb: all ## build the Debian packages cairn and cairn-dev below build/package
 	@tools/setup deb
 	@tools/package/deb $(VERSION)
 
-lint: setup ## layers, libraries' homes, refused functions, format, pages made from the tests
+lint: setup ## layers, libraries' homes, refused functions, format, how pages read, pages made from the tests
 	@tools/lint
 	@node tools/lint-border.mjs
+	@node tools/lint-docs.mjs
 	@$(MAKE) docs-check
 
 docs: $(B)/cairn ## the pages of docs/reference/ that are made: from ids in tests, descriptors, openapi, cairn.h and `cairn help`
@@ -269,6 +270,9 @@ docs-check: ## whether these pages are up to date
 	@node tools/compat-table.mjs --check
 	@node tools/service-table.mjs --check
 	@node tools/reference-pages.mjs --check
+
+docs-lint: ## how the pages read: long lines, cells and sentences, terms, links; a table of their readability
+	@node tools/lint-docs.mjs --table
 
 # Every C file of ours with the flags of the first tree. clangd and clang-tidy read it.
 compile_commands.json: export COMPILE = $(CC) $(CFLAGS_ALL)
