@@ -81,8 +81,8 @@ $(call say,AS,$(2))
 $(Q)$(CC) -DNAME=$(1) -DFILE='"$(2)"' -c $< -o $@
 endef
 # $(call npm-ci,FOLDER): the packages that a folder's lock file names, when it has changed.
-npm-ci = cd $(1) && { cmp -s package-lock.json node_modules/.cairn-stamp || { echo "setup: npm ci in $(1)" && \
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.cairn-stamp; }; }
+npm-ci = cmp -s $(1)/package-lock.json $(1)/node_modules/.cairn-stamp || { node tools/npm-ci.mjs $(1) && \
+  cp $(1)/package-lock.json $(1)/node_modules/.cairn-stamp; }
 
 # How tests find the server, and run; the same under sanitizers.
 SERVER = CAIRN=$(abspath $(B)/cairn)
@@ -98,25 +98,40 @@ sanitized_tests = $(SANITIZED) $(dir $(1)) bash -c \
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: FORCE all help setup setup-test test run install uninstall deb lint docs docs-check docs-lint clean
+.PHONY: FORCE all built next help setup setup-% workerd test run install uninstall deb lint docs docs-check docs-lint clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 # As many jobs as there are cores, unless -j was given.
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
-all: setup ## build build/cairn
+all: next ## build build/cairn
+
+built: setup
 	@$(MAKE) $(JOBS) $(B)/cairn
+
+# What to type next, from where `make` was typed.
+next: built
+	@echo
+	@echo "$(B)/cairn is built. Next:"
+	@echo "  $(B)/cairn new hello && $(B)/cairn dev hello     a first worker at http://127.0.0.1:8787/"
+	@echo "  make run                                     the examples and applications of this tree"
+	@echo "  sudo make install                            below $(PREFIX); make deb makes a Debian package"
 
 help: ## this list
 	@grep -hE '^[a-z_.-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-# Packages: installs what is missing when root, otherwise prints the command. Cheap when all is there.
-setup: ## install missing packages (Debian and npm)
+# Packages: installs what is missing when root, otherwise prints the command. Cheap when all is there. tools/packages
+# has the kinds: what the build needs, and for `setup-test`, `setup-lint` and so on what these need as well.
+setup: ## install the packages that the build needs (Debian and npm)
 	@tools/setup
 
-setup-test:
-	@tools/setup test
+setup-%:
+	@tools/setup $*
+
+# The hosted platform's own runtime, 120 MB: for comparisons alone.
+workerd: setup
+	@$(call npm-ci,test/workerd)
 
 # The border with JavaScript: a table, src/bindings/border.ts, and the parts of it that services have in their folders.
 build/border/made: src/bindings/border.ts $(wildcard src/service/*/border.ts) tools/border.mjs
@@ -214,7 +229,7 @@ test: setup-test ## everything up to a green test run
 	@$(MAKE) $(if $(JOBS),-j$(shell expr $$(nproc) + 1)) $(TEST_BESIDE:%=part-%)
 	@$(MAKE) part-integration
 
-run: all ## build, then serve the examples and the applications
+run: setup-run built ## build, then serve the examples and the applications
 	@tools/run-gallery $(B)/cairn
 
 # The binary, and beside it what bundling needs: our scripts, esbuild (with the package for this
@@ -222,7 +237,10 @@ run: all ## build, then serve the examples and the applications
 LIBDIR   = $(DESTDIR)$(PREFIX)/lib/cairn
 BUNDLER_PACKAGES = esbuild acorn $(patsubst node_modules/%,%,$(wildcard node_modules/@esbuild/*))
 SHAREDIR = $(DESTDIR)$(PREFIX)/share
-install: all ## install below PREFIX (/usr/local)
+# Root installs what the tree's owner has built: nothing in the tree is made or changed by root then.
+FOREIGN := $(filter-out $(shell stat -c %u .),$(shell id -u))
+install: $(if $(FOREIGN),,built) ## install below PREFIX (/usr/local)
+	@test -x $(B)/cairn || { echo "install: $(B)/cairn is not there; build it first, without sudo: make" >&2; exit 1; }
 	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)
 	@install -m 755 $(B)/cairn $(DESTDIR)$(PREFIX)/bin/cairn
 	@install -m 644 tools/bundler/*.mjs tools/bundler/modules.json $(LIBDIR)/
@@ -232,15 +250,16 @@ install: all ## install below PREFIX (/usr/local)
 	@rm -rf $(LIBDIR)/node_modules/*
 	@install -d $(BUNDLER_PACKAGES:%=$(LIBDIR)/node_modules/%)
 	@for p in $(BUNDLER_PACKAGES); do cp -R node_modules/$$p/. $(LIBDIR)/node_modules/$$p/; done
-	@rm -rf $(B)/package/made && node tools/package/generate.mjs $(B)/cairn $(B)/package/made $(VERSION)
-	@node tools/package/header.mjs include/cairn.h $(B)/package/made/man/cairn.h.3 $(VERSION)
 	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/man/man3 $(SHAREDIR)/bash-completion/completions \
 	  $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
-	@install -m 644 $(B)/package/made/man/*.1 $(SHAREDIR)/man/man1/
-	@install -m 644 $(B)/package/made/man/*.3 $(SHAREDIR)/man/man3/
-	@install -m 644 $(B)/package/made/completion/bash $(SHAREDIR)/bash-completion/completions/cairn
-	@install -m 644 $(B)/package/made/completion/zsh $(SHAREDIR)/zsh/site-functions/_cairn
-	@install -m 644 $(B)/package/made/completion/fish $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
+	@made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && \
+	  node tools/package/generate.mjs $(B)/cairn "$$made" $(VERSION) && \
+	  node tools/package/header.mjs include/cairn.h "$$made/man/cairn.h.3" $(VERSION) && \
+	  install -m 644 "$$made"/man/*.1 $(SHAREDIR)/man/man1/ && \
+	  install -m 644 "$$made"/man/*.3 $(SHAREDIR)/man/man3/ && \
+	  install -m 644 "$$made/completion/bash" $(SHAREDIR)/bash-completion/completions/cairn && \
+	  install -m 644 "$$made/completion/zsh" $(SHAREDIR)/zsh/site-functions/_cairn && \
+	  install -m 644 "$$made/completion/fish" $(SHAREDIR)/fish/vendor_completions.d/cairn.fish
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cairn"
 
 uninstall: ## remove what install put below PREFIX; data directories stay
@@ -250,11 +269,10 @@ uninstall: ## remove what install put below PREFIX; data directories stay
 	@rm -rf $(LIBDIR)
 	@echo "removed $(DESTDIR)$(PREFIX)/bin/cairn"
 
-deb: all ## build the Debian packages cairn and cairn-dev below build/package
-	@tools/setup deb
+deb: setup-deb built ## build the Debian packages cairn and cairn-dev below build/package
 	@tools/package/deb $(VERSION)
 
-lint: setup ## layers, libraries' homes, refused functions, format, how pages read, pages made from the tests
+lint: setup-lint ## layers, libraries' homes, refused functions, format, how pages read, pages made from the tests
 	@tools/lint
 	@node tools/lint-border.mjs
 	@node tools/lint-docs.mjs

@@ -7,6 +7,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { WORKERD } from "../lib/workerd.mjs";
 
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const run = promisify(execFile);
@@ -125,7 +126,7 @@ const w :Workerd.Worker = (
   bindings = [ ${list(([binding, name]) => `(name = "${binding}", durableObjectNamespace = "${name}")`)} ],
 );
 `);
-  const command = [path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd"), "serve", path.join(dir, "config.capnp")];
+  const command = [WORKERD, "serve", path.join(dir, "config.capnp")];
   return new Server().start(command, port, probe, dir);
 }
 

@@ -15,7 +15,7 @@ BENCH_BEGIN = $(if $(BENCH_ROWS_FILE),node test/bench/report.mjs begin $(BENCH_R
 BENCH_END = $(if $(BENCH_ROWS_FILE),node test/bench/report.mjs end $(BENCH_ROWS_FILE))
 .PHONY: bench bench-cluster bench-against flames bench-instructions
 bench: export BENCH_ROWS := $(BENCH_ROWS_FILE)
-bench: setup ## compare with workerd and with stock SQLite on this machine; BENCH_WRITE=1 writes the tables into the documents
+bench: setup-bench setup-npm workerd ## compare with workerd and with stock SQLite on this machine; BENCH_WRITE=1 writes the tables into the documents
 	@$(BENCH_BEGIN)
 	@$(MAKE) $(B)/cairn $(BENCH_BINS) build/bench/compiled.so
 	@node test/bench/serve.mjs
@@ -32,22 +32,20 @@ bench: setup ## compare with workerd and with stock SQLite on this machine; BENC
 # BENCH_ONLY=cluster-commit,... chooses parts: test/bench/cluster.mjs. It takes about six minutes.
 bench-cluster: export BENCH_ROWS := $(BENCH_ROWS_FILE)
 bench-cluster: ## a node of a cluster beside a single server and its PostgreSQL alone; BENCH_WRITE=1 writes the table into docs/understand/cluster.md
-bench-cluster: setup-test
+bench-cluster: setup-bench setup-test
 	@$(BENCH_BEGIN)
 	@$(MAKE) $(B)/cairn $(B)/bench/bench_append $(B)/bench/bench_ws
 	@node test/bench/cluster.mjs
 	@$(BENCH_END)
 
 BASE ?= HEAD~1
-bench-against: setup $(B)/cairn build/bench/compiled.so ## CPU per request beside another commit's server: BASE=commit
+bench-against: setup-bench $(B)/cairn build/bench/compiled.so ## CPU per request beside another commit's server: BASE=commit
 	@node test/bench/against.mjs $(BASE)
 
 flames: ## where the processor time of each row of the benchmark goes, by perf: flame graphs; BENCH_ONLY=hello,do-sql
-flames: setup $(B)/cairn
-	@tools/setup perf
+flames: setup-bench setup-perf $(B)/cairn
 	@node test/bench/flames.mjs
 
 bench-instructions: ## instructions per request by callgrind, beside another commit's server: BASE=commit
-bench-instructions: $(B)/cairn build/bench/compiled.so
-	@tools/setup valgrind
+bench-instructions: setup-valgrind $(B)/cairn build/bench/compiled.so
 	@node test/bench/instructions.mjs $(filter-out HEAD~1,$(BASE))

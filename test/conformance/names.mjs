@@ -47,7 +47,7 @@ function inNode() {
 }
 
 if (!haveWorkerd) {
-  console.log("skip: workerd is not installed");
+  console.log("skip: workerd is not installed (make workerd)");
   process.exit(0);
 }
 const dir = mkdtempSync(path.join(os.tmpdir(), "names-"));

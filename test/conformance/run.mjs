@@ -138,7 +138,7 @@ function checkDocument(differences) {
 
 const files = testFiles();
 if (peer === "workerd" && !haveWorkerd) {
-  console.log("skip: workerd is not installed");
+  console.log("skip: workerd is not installed (make workerd)");
   console.log("0 passed, 0 failed");
   process.exit(0);
 }

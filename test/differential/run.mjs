@@ -173,7 +173,7 @@ function checkDocument(families) {
 }
 
 if (!haveWorkerd) {
-  console.log("skip: workerd is not installed");
+  console.log("skip: workerd is not installed (make workerd)");
   process.exit(0);
 }
 const all = [];

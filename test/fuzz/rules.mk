@@ -13,7 +13,7 @@ build/fuzz/%: test/fuzz/%.c
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$<)
 	$(Q)clang $(CFLAGS_ALL) $(FUZZ_FLAGS) -o $@ $< $(FUZZ_LIB) $(PKG_LIBS) -lm -ldl -pthread
-fuzz: setup ## run every fuzz target for FUZZ_SECONDS (60)
+fuzz: setup-fuzz ## run every fuzz target for FUZZ_SECONDS (60)
 	@$(MAKE) $(FUZZ_BINS)
 	@for f in $(notdir $(FUZZ_BINS)); do mkdir -p build/fuzz/corpus/$$f test/fuzz/corpus/$$f; echo "== $$f"; \
 	  build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \

@@ -4,11 +4,10 @@ import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import readline from "node:readline";
 import { fileURLToPath } from "node:url";
-import { listening } from "./workerd.mjs";
+import { WORKERD, listening } from "./workerd.mjs";
 
 export const root = path.join(path.dirname(fileURLToPath(import.meta.url)), "..", ".."); // import.meta.dirname is not in Node.js 18
-const workerd = path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd");
-export const haveWorkerd = existsSync(workerd);
+export const haveWorkerd = existsSync(WORKERD);
 export const COMPATIBILITY_DATE = "2026-10-01";
 /** Those that run: whoever starts one ends it. */
 export const children = new Set();
@@ -28,7 +27,7 @@ ${names.map((n, i) => `const w${i} :Workerd.Worker = (
   compatibilityFlags = ${JSON.stringify(flags)},
   compatibilityDate = "${date}");`).join("\n")}
 `);
-  const child = spawn(workerd, ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
+  const child = spawn(WORKERD, ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
   children.add(child);
   const ports = await listening(child, names.length);
   return { child, addresses: names.map((n, i) => `http://127.0.0.1:${ports.get(`w${i}`)}/`) };

@@ -1,5 +1,9 @@
 // What the runs on workerd share.
 import readline from "node:readline";
+import { fileURLToPath } from "node:url";
+
+/** The program, which `make workerd` brings. */
+export const WORKERD = fileURLToPath(new URL("../workerd/node_modules/@cloudflare/workerd-linux-64/bin/workerd", import.meta.url));
 
 /** The ports of `count` sockets, by name, as workerd tells them on its control descriptor 3; fails if it ends first. */
 export async function listening(child, count) {

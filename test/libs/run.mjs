@@ -14,7 +14,7 @@ import { serve } from "../integration/lib/server.mjs";
 import { nodeDates } from "../integration/lib/dates.mjs";
 import { libraries } from "./checks.mjs";
 import { startStandIns } from "./standins.mjs";
-import { listening } from "../lib/workerd.mjs";
+import { WORKERD, listening } from "../lib/workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.join(here, "../..");
@@ -103,7 +103,7 @@ ${chosen.map(({ name }) => `    (name = "${name}", address = "127.0.0.1:0", http
 );
 ${chosen.map(text).join("\n")}
 `);
-  const child = spawn(path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd"), ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
+  const child = spawn(WORKERD, ["serve", "--experimental", "--control-fd=3", config], { stdio: ["ignore", "inherit", "inherit", "pipe"] });
   const ports = await listening(child, chosen.length);
   return { port: (name) => ports.get(name), stop: () => child.kill(), log: () => "" };
 }

@@ -8,6 +8,6 @@ stress: $(B)/cairn $(if $(SAN),,$(B)/load/slowdisk.so)
 	@$(STRESS_RUN)/turns.mjs $(STRESS)
 
 stress-libraries: ## popular libraries at module level, shared between objects, under reloads and kills
-stress-libraries: setup $(B)/cairn
+stress-libraries: setup-test $(B)/cairn
 	@$(call npm-ci,test/stress/libraries)
 	@$(SERVER) node test/stress/libraries.mjs

@@ -16,7 +16,7 @@ unit: $(UNIT_BINS) ## build and run the C unit tests
 	@$(UNIT_RUN) tools/run-tests $(UNIT_BINS)
 	@CAIRN_TEST_WIRE=1 $(UNIT_RUN) tools/run-tests $(filter $(B)/unit/service/%,$(UNIT_BINS))
 
-check: setup ## unit tests, under sanitizers with SAN=...
+check: setup-test ## unit tests, under sanitizers with SAN=...
 	@$(MAKE) $(JOBS) $(UNIT_BINS)
 	@$(MAKE) unit
 

@@ -11,8 +11,6 @@ DEPLOYED_RUN    = CAIRN_TEST_DEPLOYED=1 $(WRANGLER_RUN) --test-concurrency=1
 .PHONY: test-wrangler
 test-wrangler: $(B)/cairn ## the real wrangler deploys to an empty server, everything we have; KILLS=20, SHORT=1
 	@mkdir -p build/wrangler && cp test/wrangler/package.json $(WRANGLER_LOCK) build/wrangler/
-	@cmp -s $(WRANGLER_LOCK) build/wrangler/installed.json || \
-	  npm ci --prefix build/wrangler --ignore-scripts --no-audit --no-fund --loglevel=error
-	@cp $(WRANGLER_LOCK) build/wrangler/installed.json
+	@$(call npm-ci,build/wrangler)
 	@$(WRANGLER_ENV) $(WRANGLER_RUN) $(WRANGLER_TESTS:%=test/wrangler/%.test.mjs) 2>&1 | tools/summary
 	@$(if $(SHORT),,$(DEPLOYED_RUN) $(DEPLOYED_TESTS:%=test/integration/%.test.mjs) 2>&1 | tools/summary)

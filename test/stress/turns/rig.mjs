@@ -7,6 +7,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { ask } from "../../integration/admin/lib.mjs";
 import { project, root, serve, tempDir } from "../../integration/lib/server.mjs";
+import { WORKERD } from "../../lib/workerd.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const source = (name) => readFileSync(path.join(here, name), "utf8");
@@ -175,7 +176,7 @@ const w :Workerd.Worker = (
   bindings = [ (name = "CELL", durableObjectNamespace = "Cell"), (name = "HELPER", durableObjectNamespace = "Helper"), (name = "SELF", service = (name = "turns", entrypoint = "Self")) ],
 );
 `);
-    const child = spawn(path.join(root, "node_modules/@cloudflare/workerd-linux-64/bin/workerd"), ["serve", "--experimental", "--control-fd=3", file], { stdio: ["ignore", "pipe", "pipe", "pipe"] });
+    const child = spawn(WORKERD, ["serve", "--experimental", "--control-fd=3", file], { stdio: ["ignore", "pipe", "pipe", "pipe"] });
     this.server = { child, output: "", exit: null };
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.server.output += text; });
     const exited = new Promise((resolve) => child.once("exit", resolve));
