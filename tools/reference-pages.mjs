@@ -65,7 +65,8 @@ man cairn-serve         # the same, if the package or \`make install\` has put t
 A flag wins over its variable. A variable wins over the configuration file. Exit codes are the same for all commands
 unless a section says otherwise: 0 is done, 1 is failed (a sentence on standard error says why), 2 is a wrong command line.
 \`cairn check\` has 3 for a directory that it cannot check, and \`cairn serve\` has 4 for a decision that an operator must
-make ([cluster.md](cluster.md#exit-codes)).
+make ([cluster.md](cluster.md#exit-codes)). A *shard* and other words of Cairn are in the
+[glossary](../understand/glossary.md).
 
 ${commands.map((command) => `- [cairn ${command.name}](#cairn-${command.name}): ${plain(command.summary)}`).join("\n")}
 
@@ -122,7 +123,8 @@ listener and need a token: [admin.md](admin.md) says who may ask what, and how l
 
 An error is a JSON object \`{"error": {"code", "message"}}\` with one of these status codes: 400 malformed, 401 no token,
 403 denied, 404 not there, 405 wrong method, 409 in use, 413 too large, 429 too many wrong tokens, 503 overloaded or
-writes are refused, 504 too slow.
+writes are refused, 504 too slow. A *catalog*, a *shard* and other words of Cairn are in the
+[glossary](../understand/glossary.md).
 
 ${sections.join("\n\n")}
 `;
@@ -175,7 +177,7 @@ function headerPage() {
 
 \`cairn.h\` is the header for [objects and workers in C](../start/objects-in-c.md): its types, the functions that a class
 may have, and the functions of the server that it may call. This page is made from the header and has the same text as
-the man page \`cairn.h(3)\`.
+the man page \`cairn.h(3)\`. A *lane* and other words of Cairn are in the [glossary](../understand/glossary.md).
 
 \`\`\`sh
 cairn new counter --template c-object    # a whole module with a Makefile

@@ -26,7 +26,7 @@ const defined = (path, text, name) => (path.endsWith(".c") ? definedInC : define
 /** [{ title, steps: [{ number, name, path, text }] }] of a tour. */
 function walks(markdown) {
   return markdown.split(/^## /m).slice(1).map((part) => {
-    const [title, ...lines] = part.split("\n");
+    const [title, ...lines] = part.replace(/\n {2,}(?=\S)/g, " ").split("\n");
     const steps = lines.filter((line) => /^\d/.test(line)).map((line) => {
       const match = /^(\d+)\. `([\w.]+)\(\)` in `([\w./-]+)`: (\S.*\.)$/.exec(line);
       assert.ok(match, `not a step of a walk: ${line}`);
