@@ -120,6 +120,9 @@ struct cn_engine_item {
     bool fresh; /* CLAIM of a restored shard (C16): with nothing; only while its log is whole */
 };
 
+/* No engine ever has a map of this version: `seen` that no engine knows all of (C11). */
+#define CN_ENGINE_VERSION_MAX INT64_MAX
+
 /* The highest that a disk was told by the engine: E8. All 0: nothing yet. */
 struct cn_engine_seen {
     uint64_t version;       /* of the map */

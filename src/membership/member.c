@@ -98,11 +98,18 @@ static void send_beat(struct cn_member *member, int64_t now_ms, enum cn_engine_k
     member->beat_at_ms = now_ms + member->config.beat_ms;
 }
 
+static bool link_is_older(const struct cn_member *member)
+{
+    return member->link_timeline < member->timeline;
+}
+
 static void send_join(struct cn_member *member, int64_t now_ms)
 {
     struct cn_engine_statement statement = {.kind = CN_ENGINE_JOIN, .life = ++member->config.life};
     if (!BROKEN(JOIN_LESS))
         statement.seen = member->highest;
+    if (link_is_older(member)) /* C11 */
+        statement.seen.version = CN_ENGINE_VERSION_MAX;
     set_state(member, CN_MEMBER_JOINING);
     send(member, now_ms, &statement);
 }
@@ -238,29 +245,37 @@ static void link_open(struct cn_member *member, int64_t now_ms)
     member->host->connect(member->host->data, member->link);
 }
 
+static void pump(struct cn_member *member, int64_t now_ms);
+
 /* C11. A server that was replaced has an older timeline than its successor. One that was restored
  * from a backup may have a later one, and may be replaced by the right one: only what an answer has
  * proved is seen. */
-static bool link_is_good(struct cn_member *member, const struct cn_engine_link *info)
+static bool link_is_good(const struct cn_member *member, const struct cn_engine_link *info)
 {
     if (info->flaws & ~member->config.allow_flaws && !BROKEN(FLAWED_ENGINE))
         return false;
-    if (info->timeline < member->timeline)
-        return false;
-    member->link_timeline = info->timeline;
-    return true;
+    return !link_is_older(member) || (member->state == CN_MEMBER_AWAY && !BROKEN(OLDER_TIMELINE));
 }
 
-static void pump(struct cn_member *member, int64_t now_ms);
+static void link_refuse(struct cn_member *member, int64_t now_ms)
+{
+    bool over = link_is_older(member) && member->state == CN_MEMBER_DOUBT &&
+                now_ms - member->heard_ms >= member->config.ttl_ms;
+    member->host->note(member->host->data, CN_NOTE_REFUSED);
+    if (over && !BROKEN(OLDER_TIMELINE))
+        session_end(member, now_ms, CN_MEMBER_AWAY);
+    else
+        link_break(member, now_ms);
+}
 
 void cn_member_link_up(struct cn_member *member, int64_t now_ms, uint64_t link,
                        const struct cn_engine_link *info)
 {
     if (link != member->link || !member->link_asked || member->link_up)
         return;
+    member->link_timeline = info->timeline;
     if (!link_is_good(member, info)) {
-        member->host->note(member->host->data, CN_NOTE_REFUSED);
-        link_break(member, now_ms);
+        link_refuse(member, now_ms);
         return;
     }
     member->link_up = true;
@@ -397,7 +412,10 @@ static void joined(struct cn_member *member, int64_t now_ms, const struct cn_eng
                    const struct cn_member_out *out)
 {
     if (!answer->done && answer->less) {
-        cn_member_lost_data(member, now_ms);
+        if (link_is_older(member)) /* C11: nobody has accepted it */
+            link_refuse(member, now_ms);
+        else
+            cn_member_lost_data(member, now_ms);
         return;
     }
     if (!answer->done) { /* C14: this disk has lived on elsewhere, or was set back */

@@ -42,8 +42,12 @@
  * C9  Ownership is the pair (shard, epoch). A shard that comes back with another epoch is read
  *     anew; a row of the map with a lower epoch than one's own is old.
  * C10 A peer that is silent: look at the map again, at once.
- * C11 A link to an engine that would lose data, or of an older timeline than one seen, is refused.
- *     A timeline is seen once an answer on its link has proved the session.
+ * C11 A link to an engine that would lose data is refused. So is one of an older timeline than one
+ *     seen, which is a server that was replaced or one restored from a backup: whether an operator
+ *     has accepted the latter is asked by a JOIN that tells of a map that no engine has, which
+ *     nothing but a later decision answers with a session. A member in DOUBT asks once its session
+ *     may have been ended by others (C2). A timeline is seen once an answer on its link has proved
+ *     the session.
  * C12 Who claims and serves can run what it owns: a member that is made `shut` joins, follows and
  *     copies, and claims and serves nothing before cn_member_open(). Others see that, and hand it
  *     nothing; what they handed to it all the same waits.

@@ -32,6 +32,7 @@ enum cn_broken {
     CN_BROKEN_LEAVE_OPEN, /* C5 */
     CN_BROKEN_CONFIRM_OLD,
     CN_BROKEN_FLAWED_ENGINE, /* C11 */
+    CN_BROKEN_OLDER_TIMELINE,
     CN_BROKEN_IGNORE_TRIM,   /* C8 */
     CN_BROKEN_FORGET_COPY,   /* S5 of member_shard.c */
     CN_BROKEN_CLAIM_CUT,     /* C8, and the engine does not ask either */

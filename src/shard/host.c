@@ -237,8 +237,9 @@ static void host_note(void *data, enum cn_member_note note)
     case CN_NOTE_REFUSED:
         if (cn_host_clock_ms() - host->warned_ms >= WARN_MS) {
             host->warned_ms = cn_host_clock_ms();
-            cn_warn("cluster: a link to the engine is refused: its settings would lose data, it "
-                    "was replaced by a later server");
+            cn_warn("cluster: a link to the engine is refused: its settings would lose data, or it "
+                    "was replaced by a later server, or it was restored from a backup that no "
+                    "operator has accepted (cairn cluster accept-engine)");
         }
         break;
     case CN_NOTE_DRAINED:

@@ -51,7 +51,6 @@ static struct {
 static bool stalled;
 static struct state backup, right;
 static uint64_t right_timeline;
-static int32_t back_until;
 static bool has_backup, is_back;
 enum { QUEUE = 512 };
 static struct statement *waiting[QUEUE], *ahead[QUEUE];
@@ -468,6 +467,7 @@ static void reply(struct statement *x, struct answer *answer)
     if (at < node->link_answer_at)
         at = node->link_answer_at;
     node->link_answer_at = at;
+    node->heard_back |= is_back;
     push(at, EVENT_ANSWER, x->node, 0, 0, answer);
 }
 
@@ -853,7 +853,6 @@ static void put_right(void)
         return;
     TRACE("engine: the right one is back");
     is_back = has_backup = false;
-    back_until = now;
     become(&right, right_timeline);
 }
 
@@ -888,11 +887,6 @@ static void back_ends(void)
 bool engine_is_back(void)
 {
     return is_back;
-}
-
-bool engine_was_back(void)
-{
-    return is_back || now < back_until + 10000;
 }
 
 void engine_fault(void)
@@ -1019,7 +1013,8 @@ bool engine_may_lose(uint64_t disk)
             for (unsigned r = 0; r < shard->count; r++)
                 others += shard->disks[r] != disk && node_of_disk(shard->disks[r]) >= 0;
             bool whole = !shard->trim && shard->count < replicas;
-            if (replica_of(shard, disk) >= 0 && !others && !whole)
+            /* Of a restored shard nobody knows who has the last copy: C16. */
+            if (shard->restored || (replica_of(shard, disk) >= 0 && !others && !whole))
                 return false;
         }
     return true;
@@ -1057,7 +1052,6 @@ void engine_reset(void)
 {
     forget_queues();
     stalled = has_backup = is_back = false;
-    back_until = -10000;
     for (int i = 0; i < 3; i++) {
         states[i].version = 1;
         states[i].decision = 0;

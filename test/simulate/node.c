@@ -298,7 +298,7 @@ static void host_note(void *data, enum cn_member_note note)
                                         "joins an engine that was accepted"};
     if (note != CN_NOTE_GATE)
         TRACE("node %d: %s", index_of(node), names[note]);
-    if (note == CN_NOTE_ENGINE_LOST_DATA && !engine_was_back() && !check_was_accepted())
+    if (note == CN_NOTE_ENGINE_LOST_DATA && !node->heard_back && !check_was_accepted())
         fail("node %d: the engine has lost data", index_of(node));
     if (note == CN_NOTE_ENGINE_LOST_DATA) { /* what is to be remembered is written first */
         stats.ended++;
@@ -343,6 +343,7 @@ void node_start(int n)
     node->tick_at = NEVER;
     node->link = 0;
     node->link_dead = true;
+    node->heard_back = false;
     node->disk_life++;
     memset(node->whole, 0, sizeof(node->whole));
     memset(node->whole_epoch, 0, sizeof(node->whole_epoch));

@@ -256,6 +256,7 @@ static const struct {
     {CN_BROKEN_CLAIM_CUT, "claim-cut", "C8"},
     {CN_BROKEN_EPOCH, "epoch", "C9"},
     {CN_BROKEN_FLAWED_ENGINE, "flawed-engine", "C11"},
+    {CN_BROKEN_OLDER_TIMELINE, "older-timeline", "C11"},
     {CN_BROKEN_JOIN_LESS, "join-less", "C15"},
     {CN_BROKEN_OLDER_MAP, "older-map", "C15"},
     {CN_BROKEN_FORGETFUL, "forgetful", "C15"},

@@ -150,8 +150,7 @@ void engine_fault(void);
 void engine_heal(void);
 void engine_drain(uint64_t disk, bool draining);
 bool engine_may_lose(uint64_t disk);
-bool engine_is_back(void);  /* to an older state: C15 */
-bool engine_was_back(void); /* or was not long ago: what it has answered may come late */
+bool engine_is_back(void); /* to an older state: C15 */
 /* What the engine knows in the end. */
 bool engine_up(void);
 uint64_t engine_owner(int shard, uint64_t *disk);
@@ -196,7 +195,8 @@ struct node {
     uint8_t link_server;
     uint32_t link_server_life;
     uint64_t link;
-    bool link_dead; /* nothing passes it any more; perhaps nobody knows */
+    bool link_dead;  /* nothing passes it any more; perhaps nobody knows */
+    bool heard_back; /* an engine that had gone back has answered this process: C15 */
     int32_t link_send_at, link_answer_at;
     const struct message *fed; /* what is being told */
     /* By shard: which disks have all bodies, as bits, under which epoch, and whose replica the

@@ -871,6 +871,56 @@ TEST(member_link, is_refused_to_an_engine_that_would_lose_data)
     cn_member_link_up(&rig.member, rig.now, rig.link, &(struct cn_engine_link){.timeline = 2});
     CHECK_INT(2, rig.notes[CN_NOTE_REFUSED]);
     CHECK(!oldest());
+    CHECK_INT(CN_MEMBER_DOUBT, rig.member.state);
+}
+
+/* A member that had a session on timeline 3, and meets an engine of timeline 2 later than its
+ * session can have lasted. */
+static void meet_older_timeline(void)
+{
+    const struct cn_engine_link older = {.timeline = 2};
+    begin(false);
+    cn_member_start(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link, &(struct cn_engine_link){.timeline = 3});
+    answer_done(CN_ENGINE_JOIN);
+    cn_member_link_down(&rig.member, rig.now, rig.link);
+    rig.now += 3000;
+    cn_member_tick(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link, &older);
+    CHECK_INT(CN_MEMBER_AWAY, rig.member.state);
+    cn_member_tick(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link, &older);
+    CHECK(expect(CN_ENGINE_JOIN)->seen.version == CN_ENGINE_VERSION_MAX);
+}
+
+TEST(member_timeline, C11_an_older_one_that_nobody_has_accepted_is_asked_again_later)
+{
+    meet_older_timeline();
+    give(&(struct cn_engine_answer){.less = true});
+    CHECK_INT(CN_MEMBER_AWAY, rig.member.state);
+    CHECK_INT(2, rig.notes[CN_NOTE_REFUSED]);
+    CHECK_INT(0, rig.notes[CN_NOTE_ENGINE_LOST_DATA]);
+    rig.now += 1000;
+    cn_member_tick(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link, &(struct cn_engine_link){.timeline = 3});
+    CHECK(expect(CN_ENGINE_JOIN)->seen.version < CN_ENGINE_VERSION_MAX); /* the right one is back */
+    answer_done(CN_ENGINE_JOIN);
+    CHECK_INT(CN_MEMBER_LIVE, rig.member.state);
+}
+
+TEST(member_timeline, C11_an_older_one_that_an_operator_has_accepted_is_joined)
+{
+    meet_older_timeline();
+    raise_beat();
+    give(&(struct cn_engine_answer){.less = true, .done = true, .session = 9, .decision = 77});
+    CHECK_INT(CN_MEMBER_LIVE, rig.member.state);
+    CHECK_INT(1, rig.notes[CN_NOTE_ENGINE_ACCEPTED]);
+    CHECK_INT(77, (long long)rig.seen.decision);
+    cn_member_link_down(&rig.member, rig.now, rig.link);
+    rig.now += 1000;
+    cn_member_tick(&rig.member, rig.now);
+    cn_member_link_up(&rig.member, rig.now, rig.link, &(struct cn_engine_link){.timeline = 2});
+    expect(CN_ENGINE_HELLO);
 }
 
 /* M1 */
