@@ -31,8 +31,10 @@ const weights = {
   "engine wait": { weight: 2, engine: true }, // the standby stands still; waits for it are cancelled
   "engine links": { weight: 1, engine: true }, // connections to the primary are ended
   "engine stall": { weight: 1, engine: true }, // all processes of the primary stand still for 1 to 10 s
+  "engine back": { weight: 2, engine: true, alone: true }, // an older backup takes its place: all nodes end by themselves; the right one comes back
 };
 const failOvers = ["killed", "zombie", "frozen"];
+const DECIDE = 4; // a node's exit code when an operator has to decide
 
 export function plan({ seed, faults, failovers, net, small, only }) {
   const random = randomFrom(seed);
@@ -41,8 +43,8 @@ export function plan({ seed, faults, failovers, net, small, only }) {
   const list = [];
   for (let i = 0; i < faults; i++) {
     let left = random(total);
-    const [kind, { engine }] = kinds.find(([, { weight }]) => (left -= weight) < 0);
-    list.push({ kind, engine: Boolean(engine) });
+    const [kind, { engine, alone }] = kinds.find(([, { weight }]) => (left -= weight) < 0);
+    list.push({ kind, engine: Boolean(engine), alone: Boolean(alone) });
   }
   for (let i = 0; i < failovers; i++) list.splice(random(list.length + 1), 0, { kind: `fail-over ${failOvers[i % 3]}`, engine: true });
   // Every fault has the same numbers, whatever it makes of them.
@@ -69,6 +71,7 @@ export class Attack {
   async next(fault) {
     if (fault.engine) {
       await this.#engineBusy;
+      if (fault.alone) fault.beside = false;
       if (!fault.beside) await this.#calm();
       const done = (this.#engineBusy = this.#note(fault, null, () => this.#hurtEngine(fault)).finally(() => (this.#engineBusy = null)));
       if (!fault.beside) await done;
@@ -235,6 +238,25 @@ export class Attack {
     await this.#command("forget", name);
   }
 
+  /** Nobody serves with an engine that knows less, whoever is started again refuses it too; then the right one is back. */
+  async #goBack(fault) {
+    const { world, load } = this, record = this.records.at(-1), names = world.names;
+    const backup = await world.engine.backup();
+    for (const object of load.objects.slice(0, 10)) await this.#firstWrite(object, record); // the backup does not have it
+    const refused = async (name) => {
+      const { ended, output } = await world.ending(name, this.limit);
+      if (ended?.code !== DECIDE || !/the engine knows less than it has told this node/.test(output)) throw new Error(`${name} does not refuse an older engine: ${JSON.stringify(ended)}\n${output.slice(-2000)}`);
+    };
+    const refusals = names.map(refused);
+    const putRight = await world.goBack(backup);
+    await Promise.all(refusals);
+    const again = names[fault.victim % names.length];
+    await world.start(again, { ready: false });
+    await refused(again);
+    await putRight();
+    await Promise.all(names.map((name) => world.start(name)));
+  }
+
   async #hurtEngine(fault) {
     const record = this.records.at(-1), { world, load } = this;
     const written = () => this.#firstWrite(load.pick(load.objects), record);
@@ -253,6 +275,9 @@ export class Attack {
         world.engine.freeze(true);
         await pause(1000 + fault.ms * 0.9);
         world.engine.freeze(false);
+        return written();
+      case "engine back":
+        await this.#goBack(fault);
         return written();
       case "engine links":
         await world.cancel(world.primary, "terminate");

@@ -112,6 +112,23 @@ export class World {
     return { ended };
   }
 
+  /** The engine as it was at a backup takes the place of the one there is, with a standby of its own. Resolves with a function that puts the right one back. */
+  async goBack(backup) {
+    const slots = [this.primary, this.standby], right = slots.map((slot) => this.slots[slot]);
+    for (const server of right) await server.stop();
+    this.slots[this.primary] = await Postgres.restore(this, backup, this.#at(this.primary));
+    this.#link(this.primary);
+    await this.#follow(this.standby);
+    return async () => {
+      for (const slot of slots) await this.slots[slot].stop();
+      for (const [i, slot] of slots.entries()) {
+        rmSync(this.slots[slot].dir, { recursive: true, force: true });
+        this.slots[slot] = await right[i].start();
+        this.#link(slot);
+      }
+    };
+  }
+
   /** By the engine: all shards have a live owner, and as many live replicas. */
   async isWhole(replicas = 2) {
     const sql = `SELECT count(*) FROM cairn.shard s WHERE (SELECT count(*) FROM cairn.session x WHERE x.live AND x.disk = ANY (s.disks)) >= ${replicas}
@@ -152,26 +169,25 @@ export class World {
 
   /** Nothing more can be written by the node, until it is emptied. It must end by itself: resolves with how it ended. */
   async fill(name, limit) {
-    const server = this.nodes.get(name), path = `${this.data(name)}/filler`;
-    this.#expected.add(server);
+    const path = `${this.data(name)}/filler`, ending = this.ending(name, limit);
     spawnSync("dd", ["if=/dev/zero", `of=${path}`, "bs=64k"], { stdio: "ignore" });
-    const ended = await Promise.race([server.exited, pause(limit)]);
+    const how = await ending;
     rmSync(path, { force: true });
-    return { ended, output: server.output };
+    return how;
   }
 
   /** The node goes on from a copy of its directory beside the one that runs, which must end by itself: resolves with how it ended. */
   async clone(name, limit) {
-    const server = this.nodes.get(name), from = this.data(name), to = `${this.base}/${name}.${Date.now()}`;
+    const from = this.data(name), to = `${this.base}/${name}.${Date.now()}`;
     this.#mount(to);
     this.freeze(name, true); // a snapshot is of one moment
     cpSync(from, to, { recursive: true, filter: (source) => !source.endsWith(".sock") });
     this.freeze(name, false);
-    this.#expected.add(server);
+    const ending = this.ending(name, limit);
     await pause(300);
     this.#dirs.set(name, to);
     await this.start(name);
-    return { ended: await Promise.race([server.exited, pause(limit)]), output: server.output };
+    return ending;
   }
 
   /** Disks that the engine has in its list, and nobody has any more. */
@@ -179,8 +195,16 @@ export class World {
     return this.engine.tryAsk("SELECT coalesce(string_agg(d.node || ' ' || to_hex(d.id), ', '), '') FROM cairn.disk d WHERE NOT EXISTS (SELECT 1 FROM cairn.session x WHERE x.live AND x.disk = d.id)");
   }
 
-  /** Starts a node; resolves when it serves. */
-  async start(name, { env = {} } = {}) {
+  /** A node that must end by itself: resolves with how it ended. */
+  async ending(name, limit) {
+    const server = this.nodes.get(name);
+    this.#expected.add(server);
+    const ended = await Promise.race([server.exited, pause(limit)]);
+    return { ended, output: server.output };
+  }
+
+  /** Starts a node; resolves when it serves, or at once. */
+  async start(name, { env = {}, ready = true } = {}) {
     this.#mount(this.data(name));
     const project = `${this.base}/${name}.project`;
     mkdirSync(project, { recursive: true });
@@ -198,7 +222,7 @@ export class World {
       this.outputs.push(server.output);
       if (!this.#expected.has(server)) this.ended.push({ name, exit, output: server.output });
     });
-    await server.ready;
+    if (ready) await server.ready;
     return server;
   }
 
