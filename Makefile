@@ -47,7 +47,7 @@ SQLITE_FLAGS := -std=c11 -D_GNU_SOURCE -DSQLITE_THREADSAFE=2 -DSQLITE_DEFAULT_ME
   -DSQLITE_TEMP_STORE=3 -DSQLITE_MAX_MMAP_SIZE=0 -DSQLITE_DEFAULT_PCACHE_INITSZ=0 -DSQLITE_MAX_PAGE_COUNT=2621440
 
 # What is in src/store/sqlite/ is compiled together with SQLite.
-SRCS    := $(filter-out src/cli/main.c src/store/sqlite/%,$(wildcard src/*/*.c src/*/*/*.c))
+SRCS    := $(filter-out src/cli/main.c src/bundler/main.c src/store/sqlite/%,$(wildcard src/*/*.c src/*/*/*.c))
 OBJS    := $(SRCS:src/%.c=$(B)/obj/%.o)
 LIB     := $(B)/libcairn.a
 THIRD   := $(B)/third/sqlite3.o $(if $(LLHTTP),$(B)/third/llhttp.o $(B)/third/llhttp-api.o $(B)/third/llhttp-http.o)
@@ -204,10 +204,28 @@ $(LIB): $(OBJS) $(EMBEDDED) $(THIRD)
 	@rm -f $@
 	@ar rcs $@ $^
 
-$(B)/cairn: $(B)/obj/cli/main.o $(LIB)
-	$(call link,$< $(LIB) $(LDLIBS_ALL))
+# An installed program finds the libraries that an archive brings: RPATH, not RUNPATH, is for those that they need too.
+RPATH = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/$(1)'
+$(B)/cairn: $(B)/obj/cli/main.o $(LIB) | $(B)/bundler/cairn-bundler
+	$(call link,$< $(LIB) $(call RPATH,../lib/cairn) $(LDLIBS_ALL))
 
-DEPS := $(OBJS:.o=.d) $(B)/obj/cli/main.d
+# The program that bundles projects, with its scripts in it, and esbuild beside it.
+build/bundler.js: tools/build-bundler.mjs package-lock.json
+	@mkdir -p $(@D)
+	$(call say,BUNDLE,$@)
+	$(Q)node tools/build-bundler.mjs $@
+-include build/bundler.js.d
+$(B)/obj/bundler-script.o: tools/embed.S build/bundler.js
+	$(call embed,cn_bundler_script,build/bundler.js)
+ESBUILD = node_modules/@esbuild/linux-$(if $(findstring aarch64,$(shell $(CC) -dumpmachine)),arm64,x64)/bin/esbuild
+$(B)/bundler/esbuild: $(ESBUILD)
+	@mkdir -p $(@D)
+	@ln -sf $(abspath $<) $@
+$(B)/bundler/cairn-bundler: $(B)/obj/bundler/main.o $(B)/obj/bundler-script.o $(LIB) $(B)/bundler/esbuild
+	@mkdir -p $(@D)
+	$(call link,$(filter %.o %.a,$^) $(call RPATH,.) $(LDLIBS_ALL))
+
+DEPS := $(OBJS:.o=.d) $(B)/obj/cli/main.d $(B)/obj/bundler/main.d
 include $(sort $(wildcard test/*/rules.mk))
 
 # Builds everything at once, then runs one kind of test after the other; those that have no use for two cores run beside each other.
@@ -232,24 +250,20 @@ test: setup-test ## everything up to a green test run
 run: setup-run built ## build, then serve the examples and the applications
 	@tools/run-gallery $(B)/cairn
 
-# The binary, and beside it what bundling needs: our scripts, esbuild (with the package for this
-# platform) and what turns.mjs uses. An installed cairn does not need the checkout.
+# The binary, and beside it what bundles projects. An installed cairn does not need the checkout.
 LIBDIR   = $(DESTDIR)$(PREFIX)/lib/cairn
-BUNDLER_PACKAGES = esbuild acorn $(patsubst node_modules/%,%,$(wildcard node_modules/@esbuild/*))
 SHAREDIR = $(DESTDIR)$(PREFIX)/share
 # Root installs what the tree's owner has built: nothing in the tree is made or changed by root then.
 FOREIGN := $(filter-out $(shell stat -c %u .),$(shell id -u))
 install: $(if $(FOREIGN),,built) ## install below PREFIX (/usr/local)
 	@test -x $(B)/cairn || { echo "install: $(B)/cairn is not there; build it first, without sudo: make" >&2; exit 1; }
+	@rm -rf $(LIBDIR)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(LIBDIR)
 	@install -m 755 $(B)/cairn $(DESTDIR)$(PREFIX)/bin/cairn
-	@install -m 644 tools/bundler/*.mjs tools/bundler/modules.json $(LIBDIR)/
+	@install -m 755 $(B)/bundler/cairn-bundler $(B)/bundler/esbuild $(LIBDIR)/
 	@install -d $(DESTDIR)$(PREFIX)/include $(SHAREDIR)/pkgconfig
 	@install -m 644 include/cairn.h $(DESTDIR)$(PREFIX)/include/cairn.h
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/package/cairn.pc >$(SHAREDIR)/pkgconfig/cairn.pc
-	@rm -rf $(LIBDIR)/node_modules/*
-	@install -d $(BUNDLER_PACKAGES:%=$(LIBDIR)/node_modules/%)
-	@for p in $(BUNDLER_PACKAGES); do cp -R node_modules/$$p/. $(LIBDIR)/node_modules/$$p/; done
 	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/man/man3 $(SHAREDIR)/bash-completion/completions \
 	  $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
 	@made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && \

@@ -256,7 +256,7 @@ const struct cn_command cn_cmd_deploy = {
     .summary = "deploy a project to a server, or changes of classes to a data directory",
     .text = "With --server: bundles the project here and deploys it to a server elsewhere, as "
             "wrangler would\n"
-            "(`cairn login` keeps the server's token). Node.js is needed here and there.\n\n"
+            "(`cairn login` keeps the server's token).\n\n"
             "Without: bundles the projects, compares their Durable Object classes (migrations, "
             "exports) "
             "with what\n"

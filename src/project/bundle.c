@@ -100,22 +100,14 @@ static bool has_flag(const struct cn_config *config, const char *flag)
 }
 
 /* Everything that decides what comes out, besides the inputs' bytes. */
-static int write_job(const struct cn_bundler *bundler, const struct cn_config *config,
-                     const struct cn_bundle_options *options, const char *entry, struct cn_buf *job,
-                     struct cn_err *err)
+static void write_job(const struct cn_bundler *bundler, const struct cn_config *config,
+                      const struct cn_bundle_options *options, const char *entry,
+                      struct cn_buf *job)
 {
-    char *modules_path = cn_sprintf("%s/modules.json", bundler->lib);
-    struct cn_buf modules = {0};
-    int rc = cn_files_read(modules_path, CN_CONF_SIZE_MAX, &modules, err);
-    cn_free(modules_path);
-    if (rc < 0)
-        return rc;
-    char *script = cn_sprintf("%s/bundler.mjs", bundler->lib);
     char version[80];
     struct stat info = {0};
-    (void)stat(script, &info); /* a checkout's bundler changes without the version */
+    (void)stat(bundler->program, &info); /* a checkout's bundler changes without the version */
     snprintf(version, sizeof(version), "%s-%" PRId64, CN_VERSION, (int64_t)info.st_mtim.tv_sec);
-    cn_free(script);
     put_text(job, "version", version);
     put_text(job, "dir", config->dir);
     put_text(job, "entry", entry);
@@ -140,11 +132,6 @@ static int write_job(const struct cn_bundler *bundler, const struct cn_config *c
     put_text(job, "jsxFactory", config->jsx_factory);
     put_text(job, "jsxFragment", config->jsx_fragment);
     put_rules(job, config);
-    put_key(job, "modules");
-    for (size_t i = 0; i < modules.size; i++) /* a job is one line */
-        cn_buf_append_byte(job, modules.data[i] == '\n' ? ' ' : modules.data[i]);
-    cn_buf_fini(&modules);
-    return 0;
 }
 
 /* ---- the manifest: what was built from what ------------------------------------ */
@@ -311,10 +298,9 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     if (rc == 0 && access(entry, R_OK) < 0)
         rc = cn_err_set(err, CN_ENOTFOUND, "%s: \"main\" names %s, which is not there",
                         config->path, config->main);
-    if (rc == 0)
-        rc = write_job(bundler, config, options, entry, &job, err);
     if (rc < 0)
         goto out;
+    write_job(bundler, config, options, entry, &job);
     snprintf(key, sizeof(key), "%016" PRIx64 "%016" PRIx64, cn_hash_bytes(1, job.data, job.size),
              cn_hash_bytes(2, job.data, job.size));
     put_text(&job, "key", key);

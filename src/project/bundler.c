@@ -22,12 +22,24 @@
 
 extern char **environ;
 
+/* The program beside `self`, the folder of the executable; to be freed, NULL if there is none. */
+static char *find_program(const char *self)
+{
+    /* An installed tree, then a checkout, whose build/ has the executable, and those of tests
+     * below. */
+    static const char *const places[] = {"../lib/cairn", "bundler", "../bundler", "../../bundler"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(places); i++) {
+        char *path = cn_sprintf("%s/%s/cairn-bundler", self, places[i]);
+        char *found = realpath(path, NULL);
+        cn_free(path);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
 int cn_bundler_init(struct cn_bundler *bundler, struct cn_err *err)
 {
-    /* From the executable's folder upwards: an installed tree, then a checkout, whose build/ and
-     * build/san-.../ hold the executable, and those of tests below. */
-    static const char *const places[] = {"../lib/cairn", "../tools/bundler", "../../tools/bundler",
-                                         "../../../tools/bundler", "../../../../tools/bundler"};
     char self[PATH_MAX];
     *bundler = (struct cn_bundler){.in = -1, .out = -1};
     pthread_mutex_init(&bundler->lock, NULL);
@@ -38,20 +50,14 @@ int cn_bundler_init(struct cn_bundler *bundler, struct cn_err *err)
     char *slash = strrchr(self, '/');
     CN_ASSERT(slash);
     *slash = 0;
-    for (size_t i = 0; i < CN_ARRAY_COUNT(places); i++) {
-        char *script = cn_sprintf("%s/%s/bundler.mjs", self, places[i]);
-        char *found = realpath(script, NULL);
-        cn_free(script);
-        if (found) {
-            *strrchr(found, '/') = 0;
-            bundler->lib = found;
-            return 0;
-        }
-    }
-    return cn_err_set(err, CN_ENOTFOUND,
-                      "the bundler is missing: neither lib/cairn beside %s nor tools/bundler above "
-                      "it has bundler.mjs",
-                      self);
+    bundler->program = find_program(self);
+    if (bundler->program)
+        return 0;
+    return cn_err_set(
+        err, CN_ENOTFOUND,
+        "the bundler is missing: neither ../lib/cairn beside %s nor bundler in it has "
+        "cairn-bundler",
+        self);
 }
 
 /* Waits for a child and forgets it. Only after `*pid` is 0 may the number belong to another
@@ -92,11 +98,11 @@ void cn_bundler_cancel(struct cn_bundler *bundler)
 
 void cn_bundler_fini(struct cn_bundler *bundler)
 {
-    if (!bundler->lib)
+    if (!bundler->program)
         return; /* never initialised */
     cn_bundler_rest(bundler);
-    free(bundler->lib);
-    bundler->lib = NULL;
+    free(bundler->program);
+    bundler->program = NULL;
     pthread_mutex_destroy(&bundler->lock);
 }
 
@@ -136,18 +142,14 @@ static int start(struct cn_bundler *bundler, struct cn_err *err)
         close(in[1]);
         return cn_err_errno(err, saved, "cannot start the bundler");
     }
-    const char *node = getenv("CAIRN_NODE");
-    if (!node || !*node)
-        node = "node";
-    char *script = cn_sprintf("%s/bundler.mjs", bundler->lib);
-    char *argv[] = {(char *)node, script, NULL};
+    char *named = getenv("CAIRN_BUNDLER");
+    char *argv[] = {named && *named ? named : bundler->program, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], 0);
     posix_spawn_file_actions_adddup2(&actions, out[1], 1);
     int rc = spawn(bundler, argv, &actions, false, &bundler->pid);
     posix_spawn_file_actions_destroy(&actions);
-    cn_free(script);
     close(in[0]);
     close(out[1]);
     bundler->in = in[1];
@@ -158,7 +160,7 @@ static int start(struct cn_bundler *bundler, struct cn_err *err)
     }
     close(bundler->in);
     close(bundler->out);
-    return cn_err_errno(err, rc, "bundling needs Node.js, but \"%s\" cannot be started", node);
+    return cn_err_errno(err, rc, "the bundler %s cannot be started", argv[0]);
 }
 
 /* Until when a job may run, on CLOCK_MONOTONIC; 0: for ever. */

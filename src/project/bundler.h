@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* project/bundler.h - the child process that bundles: node with tools/bundler.
+/* project/bundler.h - the child process that bundles: cairn-bundler (src/bundler/main.c).
  *
  * Started by the first job and kept until stop, because a second build in the
  * same process is much faster than the first. It ends by itself when its
@@ -23,7 +23,7 @@ struct cn_buf;
 struct cn_err;
 
 struct cn_bundler {
-    char *lib; /* owned: folder with bundler.mjs */
+    char *program; /* owned: its path */
     int in, out;
     pthread_mutex_t lock; /* guards what follows */
     pid_t pid;            /* 0: not running */
@@ -31,7 +31,8 @@ struct cn_bundler {
     bool cancelled;
 };
 
-/* Finds the bundler beside the executable: PREFIX/lib/cairn, or tools/bundler of a checkout. */
+/* Finds the bundler beside the executable: PREFIX/lib/cairn, or build/bundler of a checkout. What
+ * CAIRN_BUNDLER names is started in its place. */
 int cn_bundler_init(struct cn_bundler *bundler, struct cn_err *err);
 void cn_bundler_fini(struct cn_bundler *bundler); /* stops it */
 

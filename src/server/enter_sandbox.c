@@ -83,7 +83,7 @@ static int collect(struct paths *paths, const struct cn_deployer *deployer,
         rc = add_project(paths, cn_deployer_settings(deployer), true, err);
     for (size_t i = 0; i < deployer->project_count && rc == 0; i++)
         rc = add_project(paths, &deployer->projects[i], i == 0, err);
-    add(paths, cn_strdup(deployer->bundler.lib), false, false);
+    add(paths, cn_strdup(deployer->bundler.program), false, false);
     add_certificate(paths, NULL, options->tls_cert);
     add_certificate(paths, NULL, options->tls_key);
     add_certificate(paths, config->home, config->server.tls.cert);

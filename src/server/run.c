@@ -375,7 +375,7 @@ static int open_depot(struct settings *settings, const struct cn_run_options *as
     deployer->depot = v4->depot;
     if (deployer->monitor)
         v4->no_build = "a server in a sandbox serves what was deployed and takes nothing new: it "
-                       "cannot start Node.js to build it; deploy while it runs without --sandbox";
+                       "starts no program that builds it; deploy while it runs without --sandbox";
     return rc;
 }
 

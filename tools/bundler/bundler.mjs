@@ -1,9 +1,8 @@
 // Turns a Workers project into one script for JavaScriptCore, with esbuild.
 //
-// cairn starts this once and speaks lines with it: a line on stdin is a job (JSON, see
-// src/project/bundle.c); the answer on stdout is one line, {"ok":true} or {"ok":false,"text":"..."}.
-// It ends when stdin does. Between jobs of one output folder esbuild's context is kept, so that a
-// rebuild in `cairn dev` costs milliseconds.
+// It runs in cairn-bundler (src/bundler/main.c), which cairn starts once and speaks lines with: a line is a job
+// (JSON, see src/project/bundle.c), and so is the answer, {"ok":true} or {"ok":false,"text":"..."}. Between jobs of
+// one output folder esbuild's context is kept, so that a rebuild in `cairn dev` costs milliseconds.
 //
 // The script is a function expression
 //     (function(__cairn){ ...; return exports })
@@ -18,10 +17,11 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
 import path from "node:path";
-import readline from "node:readline";
 import * as esbuild from "esbuild";
 import { confined, withoutForeignMap } from "./confined.mjs";
+import modules from "./modules.json";
 import { functionsEntry } from "./pages.mjs";
+import pagesRuntime from "./pages-runtime.mjs?text";
 import { contentRules, ruleFilter, ruleFor } from "./rules.mjs";
 import { shims } from "./shims.mjs";
 import { siteManifest } from "./site.mjs";
@@ -48,7 +48,7 @@ const resolution = [
 /** Contexts of esbuild by output folder: {key, context, state}. */
 const contexts = new Map();
 
-async function run(job) {
+async function build(job) {
   const started = Date.now();
   try {
     if (job.upload) return await runUpload(job, started);
@@ -233,6 +233,8 @@ function functions(job, state) {
     setup(build) {
       if (!job.functions) return;
       build.onResolve({ filter: /^cairn:functions$/ }, () => ({ path: "entry", namespace: "cairn-functions" }));
+      build.onResolve({ filter: /^cairn:pages-runtime$/ }, () => ({ path: "runtime", namespace: "cairn-pages" }));
+      build.onLoad({ filter: /.*/, namespace: "cairn-pages" }, () => ({ contents: pagesRuntime, loader: "js" }));
       build.onLoad({ filter: /.*/, namespace: "cairn-functions" }, async () => {
         const { contents, folders } = await functionsEntry(job.functions);
         for (const folder of folders) state.inputs.add(folder);
@@ -278,7 +280,7 @@ const elsewhere = {
 /** Modules that the runtime provides: cloudflare:* and, under nodejs_compat, node:*. */
 function provided(job) {
   const builtins = builtinModules.filter((name) => !name.startsWith("_"));
-  const available = new Set(job.modules);
+  const available = new Set(modules);
   // What is asked for while the script runs may never be asked for: it fails there, as on the platform.
   const refuse = ({ path: name, kind }, note) =>
     kind === "dynamic-import" || kind === "require-call" || kind === "require-resolve"
@@ -455,18 +457,13 @@ async function inputs(job, result, state, started) {
   return list;
 }
 
-// Last in the file: nothing below would be initialised while jobs run.
-const lines = readline.createInterface({ input: process.stdin });
-process.on("SIGINT", () => {}); // Ctrl-C reaches the whole group; cairn closes stdin when it ends
-for await (const line of lines) {
-  let answer;
+/** @param {string} line a job; @returns what is answered */
+export async function run(line) {
   try {
-    answer = await run(JSON.parse(line));
+    return await build(JSON.parse(line));
   } catch (error) {
     // Where in this file it was is for the server's operator, not for whoever wrote the project.
-    process.stderr.write(`${error?.stack ?? error}\n`);
-    answer = { ok: false, text: `the bundler failed: ${error?.message ?? error}` };
+    console.error(`${error?.message ?? error}\n${error?.stack ?? ""}`);
+    return { ok: false, text: `the bundler failed: ${error?.message ?? error}` };
   }
-  process.stdout.write(JSON.stringify(answer) + "\n");
 }
-for (const { context } of contexts.values()) await context.dispose();

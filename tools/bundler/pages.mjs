@@ -7,7 +7,6 @@
 //     names, from the left, then the one with a method, then the alphabet.
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
 
 const SOURCE = /\.(mjs|js|jsx|ts|tsx)$/;
 const METHODS = ["", "Get", "Post", "Put", "Patch", "Delete", "Head", "Options"];
@@ -58,9 +57,8 @@ export async function functionsEntry(root) {
     METHODS.map((method) => ({ ...routeOf(root, file), method: method.toUpperCase(), value: `m${i}.onRequest${method}` })),
   );
   routes.sort(compare);
-  const runtime = fileURLToPath(new URL("./pages-runtime.mjs", import.meta.url));
   const contents = [
-    `import { serve } from ${JSON.stringify(runtime)};`,
+    `import { serve } from "cairn:pages-runtime";`,
     ...files.map((file, i) => `import * as m${i} from ${JSON.stringify(file)};`),
     `export default serve([${routes.map(({ value, ...route }) => `{...${JSON.stringify(route)},value:${value}}`).join(",\n")}]);`,
   ].join("\n");

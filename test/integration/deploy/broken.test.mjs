@@ -136,12 +136,12 @@ test("D9: the version's own file and those of all others are gone", async (t) =>
   await checkBroken(t, all, /versions\/[-0-9a-f]+.json is not there/, { back: null });
 });
 
-test("D9: what was built is damaged: it is built again, or, without Node.js, not served", async (t) => {
+test("D9: what was built is damaged: it is built again, or, without a bundler, not served", async (t) => {
   const all = await deployed(t);
   const bundle = path.join(all.code, "bundle");
   const script = readdirSync(bundle).find((name) => name.endsWith(".js"));
   damage(path.join(bundle, script));
-  let server = await empty(t, all.data, { env: { PATH: "/nonexistent" } });
+  let server = await empty(t, all.data, { env: { CAIRN_BUNDLER: "/nonexistent" } });
   assert.deepEqual(await ask(server, "b"), [200, "b serves"]);
   assert.deepEqual((await ask(server, "a"))[0], 503);
   await server.until(/worker a cannot be served: .*bundle\/.* is damaged.*cannot be built again/);
@@ -150,7 +150,7 @@ test("D9: what was built is damaged: it is built again, or, without Node.js, not
   await server.until(/bundle\/.* is damaged.*it was built again/);
   assert.deepEqual(await ask(server, "a"), [200, "new 2"]);
   await server.stop();
-  server = await empty(t, all.data, { env: { PATH: "/nonexistent" } });
+  server = await empty(t, all.data, { env: { CAIRN_BUNDLER: "/nonexistent" } });
   assert.deepEqual(await ask(server, "a"), [200, "new 3"]);
 });
 

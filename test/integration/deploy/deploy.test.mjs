@@ -28,7 +28,7 @@ function everything(dir) {
     .filter((entry) => entry.isFile()).map((entry) => readFileSync(path.join(entry.parentPath ?? entry.path, entry.name), "latin1")).join("\n");
 }
 
-test("a worker with a Durable Object is deployed, redeployed, and is there after a restart without Node.js", async (t) => {
+test("a worker with a Durable Object is deployed, redeployed, and is there after a restart without a bundler", async (t) => {
   const data = dataFolder(t);
   let server = await empty(t, data);
   assert.equal((await server.fetch("/")).status, 404);
@@ -50,7 +50,7 @@ test("a worker with a Durable Object is deployed, redeployed, and is there after
   await server.kill();
   assert.ok(!everything(path.join(data, "deployed")).includes("s3cr3t-value"));
 
-  server = await empty(t, data, { env: { PATH: "/nonexistent" } });
+  server = await empty(t, data, { env: { CAIRN_BUNDLER: "/nonexistent" } });
   client = new Client(server, who);
   assert.equal(await server.text("/"), "three 5 s3cr3t-value");
 

@@ -76,7 +76,7 @@ test("10 and 90 percent of 10,000 requests; keys, objects and a restart stay wit
 
   // After a crash all of it is the same, and more for the new version takes nothing from it.
   await server.kill();
-  server = await empty(t, data, { env: { PATH: "/nonexistent" } });
+  server = await empty(t, data, { env: { CAIRN_BUNDLER: "/nonexistent" } });
   client = new Client(server, who);
   for (let i = 0; i < 200; i += 5) assert.equal(await objectOf(i), objects[i]);
   for (let i = 0; i < 60; i += 5) assert.deepEqual(await tally(server, 2, () => key(i)), { [of[i]]: 2 });

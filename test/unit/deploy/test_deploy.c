@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "config/config.h"
-#include "test/lib/fake_node.h"
+#include "test/lib/fake_bundler.h"
 #include "test/lib/test.h"
 #include "test/lib/tree.h"
 #include "worker/script.h"
@@ -46,7 +46,7 @@ static void plant(struct world *world, const char *name, const char *more)
 static void open_world(struct world *world, size_t count, bool development)
 {
     memset(world, 0, sizeof(*world));
-    fake_node_install();
+    fake_bundler_install();
     char *real = realpath(test_dir(), NULL);
     snprintf(world->dir, sizeof(world->dir), "%s", real);
     free(real);
@@ -88,7 +88,7 @@ TEST(deploy, a_project_alone_gets_every_request)
     plant(&world, "a", "routes = [\"x.com/*\"]\n[limits]\ncpu_ms = 77\n");
     CHECK_INT(0, cn_deployer_open(&world.deployer, &world.err));
     CHECK(!cn_deployer_wants_node(&world.deployer));
-    CHECK_INT(0, fake_node_starts()); /* read, not built */
+    CHECK_INT(0, fake_bundler_starts()); /* read, not built */
     CHECK_INT(0, load(&world));
     CHECK_INT(1, world.deployment->script_count);
     const struct cn_script *script = world.deployment->scripts[0];
@@ -138,11 +138,11 @@ TEST(deploy, a_load_that_fails_leaves_the_last_good_one_and_is_tried_again)
     CHECK(world.deployer.projects == good && world.deployer.project_count == 1);
     CHECK(cn_deployer_changed(&world.deployer)); /* as long as it has not succeeded */
     plant(&world, "a", "");
-    fake_node_mode("fail");
+    fake_bundler_mode("fail");
     tree_write(world.dir, "a/src/i.js", "broken");
     CHECK_INT(CN_EINVALID, load(&world));
     CHECK(world.deployer.projects == good);
-    fake_node_mode("build");
+    fake_bundler_mode("build");
     CHECK_INT(0, load(&world));
     CHECK(!cn_deployer_changed(&world.deployer));
     close_world(&world);
@@ -153,14 +153,14 @@ TEST(deploy, in_development_a_first_failure_is_a_page_that_shows_it)
     struct world world;
     open_world(&world, 1, true);
     CHECK_INT(0, cn_deployer_open(&world.deployer, &world.err));
-    fake_node_mode("fail");
+    fake_bundler_mode("fail");
     CHECK_INT(0, load(&world));
     const char *source = world.deployment->scripts[0]->source;
     CHECK(strstr(source, "status:500") && strstr(source, "the project does not build"));
     CHECK(strstr(source, "broken: &lt;line&gt; 7")); /* what it says is no HTML */
     CHECK(cn_deployer_changed(&world.deployer));
     CHECK_INT(CN_EINVALID, load(&world)); /* after that the last good one is there */
-    fake_node_mode("build");
+    fake_bundler_mode("build");
     CHECK_INT(0, load(&world));
     CHECK_STR(SOURCE, world.deployment->scripts[0]->source);
     CHECK(world.deployment->scripts[0]->email_dir);
@@ -235,7 +235,7 @@ TEST(deploy, folders_are_watched_in_which_a_change_matters)
     CHECK(!watches(&world, "/a/public/.hidden") && !watches(&world, "/a/public/node_modules"));
     CHECK(!watches(&world, "/a/src/lib"));
     /* After a failure nobody knows which file it was. */
-    fake_node_mode("fail");
+    fake_bundler_mode("fail");
     tree_write(world.dir, "a/src/i.js", "broken");
     CHECK_INT(CN_EINVALID, load(&world));
     CHECK(watches(&world, "/a/src/lib"));
@@ -247,7 +247,7 @@ TEST(deploy, only_bundles_are_built_for_somebody_else_and_cancel_ends_it)
     struct world world;
     open_world(&world, 2, false);
     CHECK_INT(0, cn_deployer_build(&world.deployer, &world.err));
-    CHECK_INT(2, fake_node_jobs());
+    CHECK_INT(2, fake_bundler_jobs());
     CHECK(tree_has(world.dir, "a/.cairn/bundle/a/manifest.json"));
     CHECK(tree_has(world.dir, "b/.cairn/bundle/b/manifest.json"));
     CHECK(!world.deployer.projects);
@@ -255,7 +255,7 @@ TEST(deploy, only_bundles_are_built_for_somebody_else_and_cancel_ends_it)
     cn_deployer_cancel(&world.deployer);
     CHECK(cn_deployer_build(&world.deployer, &world.err) < 0);
     CHECK(load(&world) < 0);
-    CHECK_INT(2, fake_node_jobs());
+    CHECK_INT(2, fake_bundler_jobs());
     close_world(&world);
 }
 
@@ -266,7 +266,7 @@ TEST(deploy, at_the_start_a_project_that_does_not_build_takes_no_neighbour_with_
     open_world(&world, 2, false);
     CHECK_INT(0, load(&world)); /* both are built */
     close_world(&world);
-    fake_node_mode("fail");
+    fake_bundler_mode("fail");
     tree_write(world.dir, "a/src/i.js", "broken");
     struct cn_deploy_options options = {.paths = world.list, .path_count = 2};
     world.deployment = NULL;

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "project/bundler.h"
-#include "test/lib/fake_node.h"
+#include "test/lib/fake_bundler.h"
 #include "test/lib/test.h"
 #include "test/lib/tree.h"
 
@@ -31,7 +31,7 @@ struct world {
 static void open_world(struct world *world, const char *command)
 {
     memset(world, 0, sizeof(*world));
-    fake_node_install();
+    fake_bundler_install();
     CHECK_INT(0, cn_bundler_init(&world->bundler, &world->err));
     snprintf(world->dir, sizeof(world->dir), "%s", test_dir());
     snprintf(world->memory, sizeof(world->memory), "%s", tree_path(world->dir, ".data/w"));

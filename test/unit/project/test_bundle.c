@@ -15,7 +15,7 @@
 #include "config/config.h"
 #include "config/confnode.h"
 #include "project/bundler.h"
-#include "test/lib/fake_node.h"
+#include "test/lib/fake_bundler.h"
 #include "test/lib/test.h"
 #include "test/lib/tree.h"
 
@@ -34,7 +34,7 @@ struct world {
 static void open_world(struct world *world)
 {
     memset(world, 0, sizeof(*world));
-    fake_node_install();
+    fake_bundler_install();
     CHECK_INT(0, cn_bundler_init(&world->bundler, &world->err));
     snprintf(world->dir, sizeof(world->dir), "%s", test_dir());
     snprintf(world->out, sizeof(world->out), "%s", tree_path(world->dir, ".data/bundle/w"));
@@ -65,9 +65,9 @@ static void close_world(struct world *world)
 /* Whether it was built, which must be so after what was done before. */
 static void check_built(struct world *world, bool built)
 {
-    unsigned before = fake_node_jobs();
+    unsigned before = fake_bundler_jobs();
     CHECK_INT(0, make(world));
-    CHECK_INT(built, fake_node_jobs() - before);
+    CHECK_INT(built, fake_bundler_jobs() - before);
     CHECK_INT(!built, world->bundle.cached);
     CHECK(world->bundle.manifest && world->bundle.map_path);
 }
@@ -212,21 +212,21 @@ TEST(bundle, what_the_bundler_says_is_passed_on_and_what_it_does_wrong_is_an_err
     struct world world;
     open_world(&world);
     world.options.rebuild = true;
-    fake_node_mode("say");
+    fake_bundler_mode("say");
     CHECK_INT(0, make(&world));
     CHECK_STR("a warning", cn_buf_text(&world.messages));
-    fake_node_mode("fail");
+    fake_bundler_mode("fail");
     CHECK_INT(CN_EINVALID, make(&world));
     CHECK_STR("the project does not build", world.err.text);
     CHECK_STR("broken: <line> 7", cn_buf_text(&world.messages));
     CHECK(!world.bundle.manifest && !world.bundle.files && !world.bundle.source.data);
-    fake_node_mode("garbage");
+    fake_bundler_mode("garbage");
     CHECK_INT(CN_EINVALID, make(&world));
     CHECK(strstr(world.err.text, "the bundler's answer"));
-    fake_node_mode("die");
+    fake_bundler_mode("die");
     CHECK_INT(CN_ECLOSED, make(&world));
     CHECK(unlink(tree_path(world.out, "manifest.json")) == 0);
-    fake_node_mode("forget");
+    fake_bundler_mode("forget");
     CHECK_INT(CN_ECORRUPT, make(&world));
     CHECK(strstr(world.err.text, "left no manifest"));
     close_world(&world);
@@ -239,7 +239,7 @@ TEST(bundle, what_another_job_left_is_not_taken)
     open_world(&world);
     check_built(&world, true);
     world.config.minify = true;
-    fake_node_mode("forget");
+    fake_bundler_mode("forget");
     CHECK_INT(CN_ECORRUPT, make(&world));
     close_world(&world);
 }
@@ -254,10 +254,10 @@ TEST(bundle, what_another_process_has_built_is_taken_whatever_its_inputs)
     check_built(&world, false);
     CHECK_STR(SOURCE, (char *)world.bundle.source.data);
     world.config.minify = true; /* of other settings it is not what was built */
-    unsigned jobs = fake_node_jobs();
+    unsigned jobs = fake_bundler_jobs();
     CHECK_INT(CN_ENOTFOUND, make(&world));
     CHECK(strstr(world.err.text, "changed while it was built"));
-    CHECK_INT(jobs, fake_node_jobs());
+    CHECK_INT(jobs, fake_bundler_jobs());
     close_world(&world);
 }
 
@@ -268,7 +268,7 @@ TEST(bundle, a_project_of_assets_alone_is_an_empty_script)
     world.config.main = NULL;
     CHECK_INT(0, make(&world));
     CHECK_STR("(function(){return{}})", (char *)world.bundle.source.data);
-    CHECK_INT(0, fake_node_jobs());
+    CHECK_INT(0, fake_bundler_jobs());
     /* Its command runs all the same. */
     world.config.build.command = "exit 4";
     CHECK_INT(CN_EINVALID, make(&world));
@@ -283,7 +283,7 @@ TEST(bundle, a_command_that_fails_builds_nothing)
     open_world(&world);
     world.config.build.command = "exit 4";
     CHECK_INT(CN_EINVALID, make(&world));
-    CHECK_INT(0, fake_node_jobs());
+    CHECK_INT(0, fake_bundler_jobs());
     /* What it makes is there when it is looked for. */
     CHECK(unlink(tree_path(world.dir, "src/index.js")) == 0);
     world.config.build.command = "echo made > src/index.js";

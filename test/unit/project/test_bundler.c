@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "test/lib/fake_node.h"
+#include "test/lib/fake_bundler.h"
 #include "test/lib/test.h"
 #include "test/lib/tree.h"
 
@@ -23,7 +23,7 @@ static struct cn_err err;
 
 static void open_bundler(void)
 {
-    fake_node_install();
+    fake_bundler_install();
     if (cn_bundler_init(&bundler, &err) != 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
 }
@@ -53,10 +53,10 @@ static int run(struct cn_buf job, struct cn_buf *answer)
 
 TEST(bundler, it_is_found_beside_the_executable)
 {
-    fake_node_install();
+    unsetenv("CAIRN_BUNDLER");
     CHECK_INT(0, cn_bundler_init(&bundler, &err));
-    CHECK(tree_has(bundler.lib, "bundler.mjs"));
-    CHECK_INT(0, fake_node_starts()); /* nothing runs before a job */
+    CHECK(access(bundler.program, X_OK) == 0);
+    CHECK_INT(0, bundler.pid); /* nothing runs before a job */
     cn_bundler_fini(&bundler);
     cn_bundler_fini(&bundler); /* again is nothing */
 }
@@ -71,13 +71,13 @@ TEST(bundler, one_child_does_all_jobs_until_it_rests)
     CHECK_INT(0, run(job, &answer));
     CHECK_STR("before {\"ok\":true,\"text\":\"\"}", cn_buf_text(&answer));
     CHECK_INT(0, run(job, &answer));
-    CHECK_INT(1, fake_node_starts());
+    CHECK_INT(1, fake_bundler_starts());
     cn_bundler_rest(&bundler);
     CHECK_INT(0, bundler.pid);
     cn_bundler_rest(&bundler);
     CHECK_INT(0, run(job, &answer));
-    CHECK_INT(2, fake_node_starts());
-    CHECK_INT(3, fake_node_jobs());
+    CHECK_INT(2, fake_bundler_starts());
+    CHECK_INT(3, fake_bundler_jobs());
     cn_bundler_fini(&bundler);
     cn_buf_fini(&answer);
     cn_buf_fini(&job);
@@ -90,22 +90,22 @@ TEST(bundler, a_child_that_died_is_started_once_more_and_no_oftener)
     struct cn_buf answer = {0};
     open_bundler();
     struct cn_buf job = make_job(test_dir());
-    fake_node_mode("die-once");
+    fake_bundler_mode("die-once");
     CHECK_INT(0, run(job, &answer));
     CHECK_STR("{\"ok\":true,\"text\":\"\"}", cn_buf_text(&answer));
-    CHECK_INT(2, fake_node_starts());
+    CHECK_INT(2, fake_bundler_starts());
     cn_buf_clear(&answer);
-    fake_node_mode("half-once");
+    fake_bundler_mode("half-once");
     CHECK_INT(0, run(job, &answer));
     CHECK_STR("{\"ok\":true,\"text\":\"\"}", cn_buf_text(&answer));
-    CHECK_INT(3, fake_node_starts());
+    CHECK_INT(3, fake_bundler_starts());
     cn_buf_clear(&answer);
-    fake_node_mode("die");
+    fake_bundler_mode("die");
     CHECK_INT(CN_ECLOSED, run(job, &answer));
-    CHECK_INT(4, fake_node_starts()); /* the one that was there, and another */
+    CHECK_INT(4, fake_bundler_starts()); /* the one that was there, and another */
     CHECK_INT(0, bundler.pid);
     /* One that was killed between two jobs is not noticed before the next. */
-    fake_node_mode("build");
+    fake_bundler_mode("build");
     CHECK_INT(0, run(job, &answer));
     kill(bundler.pid, SIGKILL);
     cn_buf_clear(&answer);
@@ -116,15 +116,16 @@ TEST(bundler, a_child_that_died_is_started_once_more_and_no_oftener)
     cn_buf_fini(&job);
 }
 
-TEST(bundler, without_node_there_is_a_sentence)
+TEST(bundler, one_that_is_not_there_is_a_sentence)
 {
     struct cn_buf answer = {0};
-    open_bundler();
+    CHECK(setenv("CAIRN_BUNDLER", "/nowhere/bundler", 1) == 0);
+    CHECK_INT(0, cn_bundler_init(&bundler, &err));
     struct cn_buf job = make_job(test_dir());
     int files = tree_open_files();
-    CHECK(setenv("CAIRN_NODE", "/nowhere/node", 1) == 0);
     CHECK_INT(-ENOENT, run(job, &answer));
-    CHECK(strstr(err.text, "needs Node.js") && strstr(err.text, "/nowhere/node"));
+    CHECK_STR("the bundler /nowhere/bundler cannot be started: No such file or directory",
+              err.text);
     CHECK_INT(0, bundler.pid);
     CHECK_INT(files, tree_open_files());
     cn_bundler_fini(&bundler);
@@ -143,7 +144,7 @@ static void *cancel_when_it_runs(void *data)
 
 static bool had_a_job(void)
 {
-    return fake_node_jobs() > 0;
+    return fake_bundler_jobs() > 0;
 }
 
 static char shell_folder[256];
@@ -159,14 +160,14 @@ TEST(bundler, cancel_ends_a_job_under_way_and_later_ones_at_once)
     pthread_t thread;
     open_bundler();
     struct cn_buf job = make_job(test_dir());
-    fake_node_mode("hang");
+    fake_bundler_mode("hang");
     CHECK_INT(0, pthread_create(&thread, NULL, cancel_when_it_runs, (void *)had_a_job));
     CHECK(run(job, &answer) < 0);
     pthread_join(thread, NULL);
-    unsigned starts = fake_node_starts();
+    unsigned starts = fake_bundler_starts();
     CHECK_INT(-ECANCELED, run(job, &answer));
     CHECK_INT(-ECANCELED, cn_bundler_shell(&bundler, "true", "/", "", &err));
-    CHECK_INT(starts, fake_node_starts());
+    CHECK_INT(starts, fake_bundler_starts());
     cn_bundler_fini(&bundler);
     cn_buf_fini(&answer);
     cn_buf_fini(&job);
@@ -178,11 +179,11 @@ TEST(bundler, a_job_ends_by_its_limit_and_the_next_is_built)
     struct cn_buf answer = {0};
     open_bundler();
     struct cn_buf job = make_job(test_dir());
-    fake_node_mode("hang");
+    fake_bundler_mode("hang");
     CHECK_INT(CN_ETIMEOUT, run_for(job, 50, &answer));
-    CHECK_INT(1, fake_node_starts()); /* it is not tried again */
+    CHECK_INT(1, fake_bundler_starts()); /* it is not tried again */
     CHECK_INT(0, bundler.pid);
-    fake_node_mode("build");
+    fake_bundler_mode("build");
     CHECK_INT(0, run_for(job, 600000, &answer));
     CHECK_STR("{\"ok\":true,\"text\":\"\"}", cn_buf_text(&answer));
     cn_bundler_fini(&bundler);

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "store/history.h"
-#include "test/lib/fake_node.h"
+#include "test/lib/fake_bundler.h"
 #include "test/lib/test.h"
 #include "test/lib/tree.h"
 
@@ -142,7 +142,7 @@ TEST(project, a_bundle_goes_to_the_data_or_where_it_is_asked_for)
 {
     struct cn_bundler bundler;
     struct cn_buf messages = {0};
-    fake_node_install();
+    fake_bundler_install();
     CHECK_INT(0, cn_bundler_init(&bundler, &err));
     plant("");
     open_project((struct cn_project_options){0});
@@ -152,12 +152,12 @@ TEST(project, a_bundle_goes_to_the_data_or_where_it_is_asked_for)
     CHECK_INT(0, cn_project_bundle(&project, &bundler, NULL, false, &messages, &err));
     CHECK(project.bundle.cached);
     CHECK_INT(0, cn_project_take_bundle(&project, &bundler, &err));
-    CHECK_INT(1, fake_node_jobs());
+    CHECK_INT(1, fake_bundler_jobs());
     /* Into a folder of somebody's: always anew, and without a data directory. */
     CHECK_INT(0, cn_project_bundle(&project, &bundler, tree_path(dir, "out"), false, NULL, &err));
     CHECK(!project.bundle.cached && tree_has(dir, "out/bundle.js"));
-    CHECK_INT(2, fake_node_jobs());
-    fake_node_mode("fail");
+    CHECK_INT(2, fake_bundler_jobs());
+    fake_bundler_mode("fail");
     tree_write(dir, "i.js", "changed");
     CHECK_INT(CN_EINVALID, cn_project_bundle(&project, &bundler, NULL, false, &messages, &err));
     CHECK_STR("w: the project does not build", err.text);

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "deploy/deploy.h"
 #include "server/serve.h"
-#include "test/lib/fake_node.h"
+#include "test/lib/fake_bundler.h"
 #include "test/lib/test.h"
 #include "test/lib/tree.h"
 #include "worker/script.h"
@@ -57,7 +57,7 @@ static void open_world(struct world *world)
 {
     struct cn_err err = {0};
     memset(world, 0, sizeof(*world));
-    fake_node_install();
+    fake_bundler_install();
     char *real = realpath(test_dir(), NULL);
     snprintf(world->dir, sizeof(world->dir), "%s", real);
     free(real);
@@ -181,13 +181,13 @@ TEST(watch, a_load_that_fails_leaves_the_watch)
     struct world world;
     open_world(&world);
     cn_watch_start(&world.serve, &world.watch);
-    fake_node_mode("fail");
+    fake_bundler_mode("fail");
     tree_write(world.dir, "a/src/i.js", "broken");
     settle(&world);
     CHECK_INT(CN_EINVALID, load(&world));
     run_until(&world, is_settled);
     unsigned before = world.serve.reloads;
-    fake_node_mode("build");
+    fake_bundler_mode("build");
     tree_write(world.dir, "a/src/i.js", SOURCE "//mended");
     settle(&world);
     CHECK(world.serve.reloads > before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test/lib/fake_node.h - a program in the place of node, for what starts the bundler.
+/* test/lib/fake_bundler.h - a program in the place of cairn-bundler.
  *
  * It is told jobs as tools/bundler is and answers at once, as its mode says:
  *
@@ -14,13 +14,13 @@
  *     hang        never answers
  *
  * A test may ask for how many jobs it had and how often it was started. */
-#ifndef CN_TEST_FAKE_NODE_H
-#define CN_TEST_FAKE_NODE_H
+#ifndef CN_TEST_FAKE_BUNDLER_H
+#define CN_TEST_FAKE_BUNDLER_H
 
-/* Puts it into a fresh folder and into CAIRN_NODE; its mode is "build". */
-void fake_node_install(void);
-void fake_node_mode(const char *mode);
-unsigned fake_node_jobs(void);   /* so far */
-unsigned fake_node_starts(void); /* so far */
+/* Puts it into a fresh folder and into CAIRN_BUNDLER; its mode is "build". */
+void fake_bundler_install(void);
+void fake_bundler_mode(const char *mode);
+unsigned fake_bundler_jobs(void);   /* so far */
+unsigned fake_bundler_starts(void); /* so far */
 
 #endif

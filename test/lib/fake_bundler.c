@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "test/lib/fake_node.h"
+#include "test/lib/fake_bundler.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,16 +41,16 @@ static const char program[] =
 
 static const char *folder;
 
-void fake_node_install(void)
+void fake_bundler_install(void)
 {
     folder = test_dir();
-    tree_write(folder, "node", program);
-    CHECK(chmod(tree_path(folder, "node"), 0755) == 0);
-    CHECK(setenv("CAIRN_NODE", tree_path(folder, "node"), 1) == 0);
-    fake_node_mode("build");
+    tree_write(folder, "bundler", program);
+    CHECK(chmod(tree_path(folder, "bundler"), 0755) == 0);
+    CHECK(setenv("CAIRN_BUNDLER", tree_path(folder, "bundler"), 1) == 0);
+    fake_bundler_mode("build");
 }
 
-void fake_node_mode(const char *mode)
+void fake_bundler_mode(const char *mode)
 {
     char *line = cn_sprintf("%s\n", mode);
     tree_write(folder, "mode", line);
@@ -67,12 +67,12 @@ static unsigned lines_of(const char *name)
     return count;
 }
 
-unsigned fake_node_jobs(void)
+unsigned fake_bundler_jobs(void)
 {
     return lines_of("jobs");
 }
 
-unsigned fake_node_starts(void)
+unsigned fake_bundler_starts(void)
 {
     return lines_of("starts");
 }
