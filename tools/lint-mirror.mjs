@@ -240,6 +240,8 @@ const GLUE = {
   "deploy/hosted.c": ["what the depot has as projects", "integration/deploy/deploy.test.mjs"],
   "server/run.c": ["puts the parts of a server together", "integration/serve/lifecycle.test.mjs", "integration/serve/activation.test.mjs"],
   "server/serve.c": ["the loop of a server: signals to calls", "integration/serve/lifecycle.test.mjs", "integration/cli/reload.test.mjs"],
+  "worker/hold.c": ["requests of a lane, and a file that changes", "integration/cli/dev-hold.test.mjs"],
+  "worker/error_page.c": ["an answer of `cairn dev`", "integration/cli/dev-hold.test.mjs"],
   "worker/background.c": ["dispatch.h as background/ sees it", "integration/services/cron.test.mjs"],
 };
 

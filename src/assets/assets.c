@@ -380,7 +380,7 @@ int cn_asset_open(const struct cn_assets *assets, const struct cn_asset *asset, 
     return fd;
 }
 
-static void stamp_folder(const char *folder, int depth, uint64_t *stamp)
+static void stamp_folder(const char *folder, int depth, uint64_t *stamp, int64_t *newest_ns)
 {
     DIR *dir = depth < DEPTH_MAX ? opendir(folder) : NULL;
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -392,8 +392,10 @@ static void stamp_folder(const char *folder, int depth, uint64_t *stamp)
             uint64_t parts[2] = {(uint64_t)info.st_size, (uint64_t)mtime_of(&info)};
             /* A sum: the order of a folder's entries may change. */
             *stamp += cn_hash_bytes(cn_hash_bytes(1, parts, sizeof(parts)), path, strlen(path));
+            if (mtime_of(&info) > *newest_ns)
+                *newest_ns = mtime_of(&info);
             if (S_ISDIR(info.st_mode))
-                stamp_folder(path, depth + 1, stamp);
+                stamp_folder(path, depth + 1, stamp, newest_ns);
         }
         cn_free(path);
     }
@@ -401,9 +403,10 @@ static void stamp_folder(const char *folder, int depth, uint64_t *stamp)
         closedir(dir);
 }
 
-uint64_t cn_assets_stamp(const char *directory)
+uint64_t cn_assets_stamp(const char *directory, int64_t *newest_ns)
 {
     uint64_t stamp = 1;
-    stamp_folder(directory, 0, &stamp);
+    int64_t newest = 0;
+    stamp_folder(directory, 0, &stamp, newest_ns ? newest_ns : &newest);
     return stamp;
 }

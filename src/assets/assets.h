@@ -79,8 +79,9 @@ struct cn_asset {
 /* Reads the folder. What is odd but can be lived with is logged. */
 int cn_assets_load(const struct cn_assets_options *options, struct cn_assets **assets,
                    struct cn_err *err);
-/* A number that changes when a name, size or time below the folder does. */
-uint64_t cn_assets_stamp(const char *directory);
+/* A number that changes when a name, size or time below the folder does. `newest_ns` (may be NULL)
+ * becomes the latest time that was seen, if that is later. */
+uint64_t cn_assets_stamp(const char *directory, int64_t *newest_ns);
 struct cn_assets *cn_assets_ref(struct cn_assets *assets);
 void cn_assets_unref(struct cn_assets *assets);
 const char *cn_assets_directory(const struct cn_assets *assets);

@@ -13,8 +13,10 @@
 #include "assets/assets.h"
 #include "base/assert.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/diag.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "config/compat.h"
 #include "config/config.h"
@@ -34,6 +36,8 @@
 #define CPU_MS_DEFAULT 30000
 #define START_MS_DEFAULT 1000 /* of uploads, as the platform has it */
 #define WATCH_DEPTH_MAX 12
+#define TICK_NS 12000000 /* more than one of the kernel's clock for files */
+#define TICKS_MAX 20
 
 /* Whether the current folder holds no project. */
 static bool folder_is_bare(void)
@@ -106,6 +110,15 @@ static void clear_stamps(struct cn_deployer *deployer)
     deployer->stamp_count = 0;
 }
 
+static void clear_trees(struct cn_deployer *deployer)
+{
+    for (size_t i = 0; i < deployer->tree_count; i++)
+        cn_free(deployer->trees[i].folder);
+    cn_free(deployer->trees);
+    deployer->trees = NULL;
+    deployer->tree_count = 0;
+}
+
 void cn_deployer_fini(struct cn_deployer *deployer)
 {
     close_projects(deployer->projects, deployer->own ? deployer->own->count : 0,
@@ -113,7 +126,9 @@ void cn_deployer_fini(struct cn_deployer *deployer)
     own_unref(deployer->own);
     own_unref(deployer->served);
     clear_stamps(deployer);
+    clear_trees(deployer);
     cn_free(deployer->told);
+    cn_free(deployer->problem);
     cn_free(deployer->data);
     cn_project_close(&deployer->bare);
     cn_depot_state_unref(deployer->state);
@@ -368,62 +383,7 @@ static struct cn_script *make_broken_script(const struct cn_project *project, bo
     return script;
 }
 
-/* Appends text for HTML, without the colours that esbuild gives it for a terminal. */
-static void append_html(struct cn_buf *out, const char *text)
-{
-    while (*text) {
-        size_t plain = strcspn(text, "\033");
-        cn_buf_append_html(out, text, plain);
-        text += plain;
-        text += strcspn(text, "m");
-        if (*text)
-            text++;
-    }
-}
-
-/* A script that answers every request with what went wrong: `cairn dev` before a first build
- * has succeeded. */
-static struct cn_deployment *make_error_page(const char *title, const char *text)
-{
-    struct cn_buf html = {0}, source = {0};
-    cn_buf_append_str(
-        &html, "<!doctype html><meta charset=utf-8><title>cairn: the project does not build</title>"
-               "<style>body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;"
-               "padding:0 1rem}h1{font-size:1.3rem;color:#b3261e}pre{border:1px solid #8884;"
-               "border-radius:6px;padding:1rem;overflow:auto}:root{color-scheme:light "
-               "dark}</style><h1>");
-    append_html(&html, title);
-    cn_buf_append_str(&html, "</h1><pre>");
-    append_html(&html, text);
-    cn_buf_append_str(&html, "</pre>\n");
-    cn_buf_append_str(&source, "(function(){return{default:{fetch(){return new Response(");
-    cn_buf_append_json(&source, (const char *)html.data, html.size);
-    cn_buf_append_str(&source,
-                      ",{status:500,headers:{\"content-type\":\"text/html;charset=UTF-8\"}}"
-                      ")}}}})");
-    cn_buf_text(&source);
-    struct cn_script *script = cn_script_new();
-    script->name = cn_strdup("error");
-    script->url = cn_strdup("error.js");
-    script->cpu_limit_ms = CPU_MS_DEFAULT;
-    script->source = (char *)cn_buf_take(&source);
-    script->has_source = true;
-    struct cn_deployment *deployment = cn_deployment_new();
-    cn_deployment_add(deployment, script);
-    cn_buf_fini(&html);
-    return deployment;
-}
-
-/* What the folder of assets looks like. */
-static uint64_t assets_stamp(const struct cn_config *config)
-{
-    char *folder = cn_deploy_assets_folder(config);
-    uint64_t stamp = folder ? cn_assets_stamp(folder) : 0;
-    cn_free(folder);
-    return stamp;
-}
-
-/* ---- loading ---------------------------------------------------------------------- */
+/* ---- what files look like ----------------------------------------------------------- */
 
 static void stat_stamp(const char *path, struct cn_stamp *stamp)
 {
@@ -436,36 +396,226 @@ static void stat_stamp(const char *path, struct cn_stamp *stamp)
     }
 }
 
-static void add_stamp(struct cn_deployer *deployer, char *path)
+static void visit_tree(const char *folder, int depth, void (*visit)(const char *folder, void *data),
+                       void *data)
+{
+    DIR *dir = depth < WATCH_DEPTH_MAX ? opendir(folder) : NULL;
+    if (!dir)
+        return;
+    visit(folder, data);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
+            strcmp(entry->d_name, "node_modules") == 0)
+            continue;
+        char *path = cn_sprintf("%s/%s", folder, entry->d_name);
+        visit_tree(path, depth + 1, visit, data);
+        cn_free(path);
+    }
+    closedir(dir);
+}
+
+/* The names, sizes and times of the files of a folder are added to the sum. */
+struct summing {
+    uint64_t sum;
+    int64_t *newest_ns;
+};
+
+static void sum_files(const char *folder, void *data)
+{
+    struct summing *summing = data;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (entry->d_type == DT_DIR)
+            continue;
+        struct cn_stamp stamp;
+        char *path = cn_sprintf("%s/%s", folder, entry->d_name);
+        stat_stamp(path, &stamp);
+        int64_t parts[2] = {stamp.size, stamp.mtime_ns};
+        /* A sum: the order of a folder's entries may change. */
+        summing->sum += cn_hash_bytes(cn_hash_bytes(1, parts, sizeof(parts)), path, strlen(path));
+        if (stamp.mtime_ns > *summing->newest_ns)
+            *summing->newest_ns = stamp.mtime_ns;
+        cn_free(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static uint64_t sum_tree(const struct cn_tree *tree, int64_t *newest_ns)
+{
+    if (tree->kind == CN_TREE_ASSETS)
+        return cn_assets_stamp(tree->folder, newest_ns);
+    struct summing summing = {0, newest_ns};
+    visit_tree(tree->folder, 0, sum_files, &summing);
+    return summing.sum;
+}
+
+/* Takes over the folder; NULL: there is none. */
+static void add_tree(struct cn_deployer *deployer, enum cn_tree_kind kind, char *folder,
+                     int64_t *newest_ns)
+{
+    if (!folder)
+        return;
+    deployer->trees =
+        cn_realloc(deployer->trees, (deployer->tree_count + 1) * sizeof(*deployer->trees));
+    struct cn_tree *tree = &deployer->trees[deployer->tree_count++];
+    *tree = (struct cn_tree){.kind = kind, .folder = folder};
+    tree->sum = sum_tree(tree, newest_ns);
+}
+
+static void add_stamp(struct cn_deployer *deployer, char *path, int64_t *newest_ns)
 {
     deployer->stamps =
         cn_realloc(deployer->stamps, (deployer->stamp_count + 1) * sizeof(*deployer->stamps));
     struct cn_stamp *stamp = &deployer->stamps[deployer->stamp_count++];
     stamp->path = path;
     stat_stamp(path, stamp);
+    if (stamp->mtime_ns > *newest_ns)
+        *newest_ns = stamp->mtime_ns;
 }
 
-/* Notes what configuration and secrets look like before they are read. */
-static void take_stamps(struct cn_deployer *deployer)
+/* The folder of `main`. Owned. */
+static char *source_folder(const struct cn_config *config)
+{
+    char *folder = *config->main == '/' ? cn_strdup(config->main)
+                                        : cn_sprintf("%s/%s", config->dir, config->main);
+    char *slash = strrchr(folder, '/');
+    *slash = 0;
+    return folder;
+}
+
+static void add_stamp_once(struct cn_deployer *deployer, char *path, int64_t *newest_ns)
+{
+    bool known = false;
+    for (size_t i = 0; i < deployer->stamp_count && !known; i++)
+        known = strcmp(deployer->stamps[i].path, path) == 0;
+    if (known)
+        cn_free(path);
+    else
+        add_stamp(deployer, path, newest_ns);
+}
+
+/* Configuration, secrets, modules in C, and what decides which packages there are. */
+static void stamp_files(struct cn_deployer *deployer, const struct cn_config *config,
+                        int64_t *newest_ns)
 {
     static const char *const secrets[] = {".dev.vars", ".env", ".env.local"};
-    clear_stamps(deployer);
-    for (size_t i = 0; i < deployer->project_count; i++) {
-        const struct cn_config *config = deployer->projects[i].config;
-        add_stamp(deployer, cn_strdup(config->path));
-        if (config->note)
-            add_stamp(deployer, cn_strdup(config->note));
-        for (size_t j = 0; j < CN_ARRAY_COUNT(secrets); j++)
-            add_stamp(deployer, cn_sprintf("%s/%s", config->home, secrets[j]));
-        const struct cn_confnode *modules = config->server.modules;
-        for (size_t j = 0; modules && j < modules->count; j++)
-            add_stamp(deployer, cn_project_module_path(config, modules->items[j]->text));
-        if (config->env) {
-            add_stamp(deployer, cn_sprintf("%s/.dev.vars.%s", config->home, config->env));
-            add_stamp(deployer, cn_sprintf("%s/.env.%s", config->home, config->env));
-        }
+    static const char *const packages[] = {"package.json", "node_modules/.package-lock.json"};
+    add_stamp_once(deployer, cn_strdup(config->path), newest_ns);
+    if (config->note)
+        add_stamp_once(deployer, cn_strdup(config->note), newest_ns);
+    for (size_t j = 0; j < CN_ARRAY_COUNT(secrets); j++)
+        add_stamp_once(deployer, cn_sprintf("%s/%s", config->home, secrets[j]), newest_ns);
+    for (size_t j = 0; j < CN_ARRAY_COUNT(packages); j++)
+        add_stamp_once(deployer, cn_sprintf("%s/%s", config->dir, packages[j]), newest_ns);
+    const struct cn_confnode *modules = config->server.modules;
+    for (size_t j = 0; modules && j < modules->count; j++)
+        add_stamp_once(deployer, cn_project_module_path(config, modules->items[j]->text),
+                       newest_ns);
+    if (config->env) {
+        add_stamp_once(deployer, cn_sprintf("%s/.dev.vars.%s", config->home, config->env),
+                       newest_ns);
+        add_stamp_once(deployer, cn_sprintf("%s/.env.%s", config->home, config->env), newest_ns);
     }
 }
+
+/* Assets, what the build command reads, and all that a build may stumble over: nobody knows which
+ * file that was, or looked for. */
+static void stamp_trees(struct cn_deployer *deployer, const struct cn_config *config,
+                        int64_t *newest_ns)
+{
+    static const char *const fallback[] = {"src"};
+    add_tree(deployer, CN_TREE_ASSETS, cn_deploy_assets_folder(config), newest_ns);
+    if (!config->build.command) {
+        add_tree(deployer, CN_TREE_SOURCE, config->main ? source_folder(config) : NULL, newest_ns);
+        return;
+    }
+    const char *const *names = config->build.watch_dir.items;
+    size_t count = config->build.watch_dir.count;
+    if (count == 0) {
+        names = fallback;
+        count = CN_ARRAY_COUNT(fallback);
+    }
+    for (size_t i = 0; i < count; i++)
+        add_tree(deployer, CN_TREE_BUILD,
+                 names[i][0] == '/' ? cn_strdup(names[i])
+                                    : cn_sprintf("%s/%s", config->dir, names[i]),
+                 newest_ns);
+}
+
+/* What the bundle was made of; a build command writes that. */
+static const struct cn_confnode *inputs_of(const struct cn_project *project)
+{
+    const struct cn_confnode *inputs = project->bundle.manifest && !project->config->build.command
+                                           ? cn_confnode_find(project->bundle.manifest, "inputs")
+                                           : NULL;
+    return inputs && inputs->kind == CN_CONF_ARRAY ? inputs : NULL;
+}
+
+static const char *path_of(const struct cn_confnode *input)
+{
+    const struct cn_confnode *path =
+        input->kind == CN_CONF_TABLE ? cn_confnode_find(input, "path") : NULL;
+    return path && path->kind == CN_CONF_STRING ? path->text : NULL;
+}
+
+static void stamp_inputs(struct cn_deployer *deployer, const struct cn_project *project,
+                         int64_t *newest_ns)
+{
+    const struct cn_confnode *inputs = inputs_of(project);
+    for (size_t i = 0; inputs && i < inputs->count; i++) {
+        if (path_of(inputs->items[i]))
+            add_stamp(deployer, cn_strdup(path_of(inputs->items[i])), newest_ns);
+    }
+}
+
+static void stamp_projects(struct cn_deployer *deployer, int64_t *newest_ns)
+{
+    clear_stamps(deployer);
+    clear_trees(deployer);
+    for (size_t i = 0; i < deployer->project_count; i++) {
+        const struct cn_project *project = &deployer->projects[i];
+        stamp_files(deployer, project->config, newest_ns);
+        stamp_trees(deployer, project->config, newest_ns);
+    }
+    /* They may be changed before a build that fails. */
+    for (size_t i = 0; i < deployer->project_count; i++)
+        stamp_inputs(deployer, &deployer->projects[i], newest_ns);
+}
+
+/* P4. Before the configurations are read. */
+static void take_stamps(struct cn_deployer *deployer)
+{
+    const struct timespec tick = {0, TICK_NS};
+    for (int i = 0; deployer->options.development && i < TICKS_MAX; i++) {
+        int64_t newest_ns = 0;
+        pthread_mutex_lock(&deployer->lock);
+        stamp_projects(deployer, &newest_ns);
+        pthread_mutex_unlock(&deployer->lock);
+        int64_t age_ns = cn_clock_wall_ms(cn_clock_system()) * 1000000 - newest_ns;
+        if (age_ns > TICK_NS || age_ns < -TICK_NS)
+            return;
+        (void)nanosleep(&tick, NULL); /* one that was interrupted comes again */
+    }
+}
+
+/* P4. Once the configurations have been read: they may name other files and folders. */
+static void add_stamps(struct cn_deployer *deployer, const struct cn_project *projects,
+                       size_t count)
+{
+    int64_t newest_ns = 0;
+    if (!deployer->options.development)
+        return;
+    pthread_mutex_lock(&deployer->lock);
+    clear_trees(deployer);
+    for (size_t i = 0; i < count; i++) {
+        stamp_files(deployer, projects[i].config, &newest_ns);
+        stamp_trees(deployer, projects[i].config, &newest_ns);
+    }
+    pthread_mutex_unlock(&deployer->lock);
+}
+
+/* ---- loading ---------------------------------------------------------------------- */
 
 /* A queue has one consumer, as on the platform. */
 static int check_consumers(const struct cn_deployment *deployment, struct cn_err *err)
@@ -521,7 +671,6 @@ static int bundle_project(struct cn_deployer *deployer, const struct cn_hosted *
                           struct cn_project *project, const struct cn_err *outside,
                           struct cn_buf *messages, struct cn_err *err)
 {
-    project->assets_stamp = assets_stamp(project->config);
     int rc = project->code ? cn_hosted_bundle(hosted, project, &deployer->bundler, messages, err)
              : deployer->monitor ? cn_project_take_bundle(project, &deployer->bundler, err)
                                  : cn_project_bundle(project, &deployer->bundler, NULL,
@@ -745,6 +894,7 @@ static int load_state(struct cn_deployer *deployer, const struct cn_hosted *host
     int rc = open_projects(deployer, hosted, kept, &parts.projects, &parts.count, err);
     if (rc < 0)
         return rc;
+    add_stamps(deployer, parts.projects, parts.count);
     tolerate(deployer, parts.projects, parts.count);
     rc = bundle_projects(deployer, hosted, parts.projects, first, parts.count, messages, err);
     if (rc == 0 && deployer->node)
@@ -787,20 +937,15 @@ int cn_deployer_load(void *data, bool reread, struct cn_deployment **deployment,
 {
     struct cn_deployer *deployer = data;
     struct cn_buf messages = {0};
-    pthread_mutex_lock(&deployer->lock);
     take_stamps(deployer);
-    pthread_mutex_unlock(&deployer->lock);
     int rc = load(deployer, reread, deployment, &messages, err);
     pthread_mutex_lock(&deployer->lock);
     deployer->failed = rc < 0;
+    cn_free(deployer->problem);
+    deployer->problem =
+        rc < 0 ? cn_sprintf("%s\n\n%s", err->text, messages.size ? cn_buf_text(&messages) : "")
+               : NULL;
     pthread_mutex_unlock(&deployer->lock);
-    if (rc < 0 && deployer->options.development && !deployer->loaded_once) {
-        cn_error("%s; waiting for a change", err->text);
-        *deployment = make_error_page(err->text, messages.size ? cn_buf_text(&messages) : "");
-        *err = (struct cn_err){0};
-        rc = 0;
-    }
-    deployer->loaded_once = true;
     cn_buf_fini(&messages);
     /* Only development builds again and again. */
     if (!deployer->options.development)
@@ -840,123 +985,88 @@ void cn_deployer_cancel(void *data)
 
 /* ---- watching ---------------------------------------------------------------------- */
 
-bool cn_deployer_changed(struct cn_deployer *deployer)
+static const char *changed_input(const struct cn_project *project)
+{
+    if (!project->config->main)
+        return NULL;
+    return project->bundle.manifest ? cn_bundle_changed_input(project->bundle.manifest)
+                                    : project->config->main;
+}
+
+static const char *find_change(const struct cn_deployer *deployer)
+{
+    for (size_t i = 0; i < deployer->stamp_count; i++) {
+        struct cn_stamp now;
+        const struct cn_stamp *then = &deployer->stamps[i];
+        stat_stamp(then->path, &now);
+        if (now.size != then->size || now.mtime_ns != then->mtime_ns)
+            return then->path;
+    }
+    for (size_t i = 0; i < deployer->tree_count; i++) {
+        const struct cn_tree *tree = &deployer->trees[i];
+        int64_t newest_ns = 0;
+        if ((tree->kind != CN_TREE_SOURCE || deployer->failed) &&
+            sum_tree(tree, &newest_ns) != tree->sum)
+            return tree->folder;
+    }
+    /* The manifest has the inputs as they were read. */
+    const char *changed = NULL;
+    for (size_t i = 0; i < deployer->project_count && !deployer->failed && !changed; i++)
+        changed = changed_input(&deployer->projects[i]);
+    return changed;
+}
+
+bool cn_deployer_changed(struct cn_deployer *deployer, struct cn_buf *what)
 {
     pthread_mutex_lock(&deployer->lock);
-    bool changed = deployer->failed;
-    for (size_t i = 0; i < deployer->stamp_count && !changed; i++) {
-        struct cn_stamp now;
-        stat_stamp(deployer->stamps[i].path, &now);
-        changed =
-            now.size != deployer->stamps[i].size || now.mtime_ns != deployer->stamps[i].mtime_ns;
-    }
-    for (size_t i = 0; i < deployer->project_count && !changed; i++) {
-        const struct cn_project *project = &deployer->projects[i];
-        const struct cn_config *config = project->config;
-        changed = config->build.command || assets_stamp(config) != project->assets_stamp ||
-                  (config->main && (!project->bundle.manifest ||
-                                    !cn_bundle_inputs_unchanged(project->bundle.manifest)));
+    const char *changed = find_change(deployer);
+    if (changed && what) {
+        const char *home = deployer->project_count ? deployer->projects[0].config->home : "";
+        size_t inside = strlen(home);
+        bool below = inside && strncmp(changed, home, inside) == 0 && changed[inside] == '/';
+        cn_buf_append_str(what, below ? changed + inside + 1 : changed);
     }
     pthread_mutex_unlock(&deployer->lock);
-    return changed;
+    return changed != NULL;
+}
+
+char *cn_deployer_problem(struct cn_deployer *deployer)
+{
+    pthread_mutex_lock(&deployer->lock);
+    char *problem = deployer->problem ? cn_strdup(deployer->problem) : NULL;
+    pthread_mutex_unlock(&deployer->lock);
+    return problem;
 }
 
 static void visit_parent(const char *path, void (*visit)(const char *folder, void *data),
                          void *data)
 {
-    const char *slash = strrchr(path, '/');
-    if (!slash || strstr(path, "/node_modules/"))
+    const char *slash = strrchr(path, '/'), *package = strstr(path, "/node_modules/");
+    if (!slash || (package && package + strlen("/node_modules") != slash))
         return;
     char *folder = cn_strndup(path, (size_t)(slash - path));
     visit(folder, data);
     cn_free(folder);
 }
 
-static void visit_tree(const char *folder, int depth, void (*visit)(const char *folder, void *data),
-                       void *data)
-{
-    DIR *dir = depth < WATCH_DEPTH_MAX ? opendir(folder) : NULL;
-    if (!dir)
-        return;
-    visit(folder, data);
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
-            strcmp(entry->d_name, "node_modules") == 0)
-            continue;
-        char *path = cn_sprintf("%s/%s", folder, entry->d_name);
-        visit_tree(path, depth + 1, visit, data);
-        cn_free(path);
-    }
-    closedir(dir);
-}
-
-/* The folder of `main`; after a failure all below it, because nobody knows which file the build
- * stumbled over or looked for. */
-static void visit_source(const struct cn_config *config, bool failed,
-                         void (*visit)(const char *folder, void *data), void *data)
-{
-    char *folder = *config->main == '/' ? cn_strdup(config->main)
-                                        : cn_sprintf("%s/%s", config->dir, config->main);
-    char *slash = strrchr(folder, '/');
-    *slash = 0;
-    if (failed)
-        visit_tree(folder, 0, visit, data);
-    else
-        visit(folder, data);
-    cn_free(folder);
-}
-
-static void visit_build_folders(const struct cn_config *config,
-                                void (*visit)(const char *folder, void *data), void *data)
-{
-    static const char *const fallback[] = {"src"};
-    const char *const *names = config->build.watch_dir.items;
-    size_t count = config->build.watch_dir.count;
-    if (count == 0) {
-        names = fallback;
-        count = 1;
-    }
-    for (size_t i = 0; i < count; i++) {
-        char *path =
-            names[i][0] == '/' ? cn_strdup(names[i]) : cn_sprintf("%s/%s", config->dir, names[i]);
-        visit_tree(path, 0, visit, data);
-        cn_free(path);
-    }
-}
-
 void cn_deployer_each_folder(struct cn_deployer *deployer,
                              void (*visit)(const char *folder, void *data), void *data)
 {
     pthread_mutex_lock(&deployer->lock);
+    for (size_t i = 0; i < deployer->stamp_count; i++)
+        visit_parent(deployer->stamps[i].path, visit, data);
+    for (size_t i = 0; i < deployer->tree_count; i++) {
+        const struct cn_tree *tree = &deployer->trees[i];
+        if (tree->kind == CN_TREE_SOURCE && !deployer->failed)
+            visit(tree->folder, data);
+        else
+            visit_tree(tree->folder, 0, visit, data);
+    }
     for (size_t i = 0; i < deployer->project_count; i++) {
-        const struct cn_project *project = &deployer->projects[i];
-        const struct cn_config *config = project->config;
-        visit_parent(config->path, visit, data);
-        const struct cn_confnode *modules = config->server.modules;
-        for (size_t j = 0; modules && j < modules->count; j++) {
-            char *module = cn_project_module_path(config, modules->items[j]->text);
-            visit_parent(module, visit, data);
-            cn_free(module);
-        }
-        if (config->main)
-            visit_source(config, deployer->failed, visit, data);
-        char *assets = cn_deploy_assets_folder(config);
-        if (assets)
-            visit_tree(assets, 0, visit, data);
-        cn_free(assets);
-        if (config->build.command) {
-            /* Only what the command reads: it writes what the bundle reads. */
-            visit_build_folders(config, visit, data);
-            continue;
-        }
-        const struct cn_confnode *inputs =
-            project->bundle.manifest ? cn_confnode_find(project->bundle.manifest, "inputs") : NULL;
-        for (size_t j = 0; inputs && inputs->kind == CN_CONF_ARRAY && j < inputs->count; j++) {
-            const struct cn_confnode *path = inputs->items[j]->kind == CN_CONF_TABLE
-                                                 ? cn_confnode_find(inputs->items[j], "path")
-                                                 : NULL;
-            if (path && path->kind == CN_CONF_STRING)
-                visit_parent(path->text, visit, data);
+        const struct cn_confnode *inputs = inputs_of(&deployer->projects[i]);
+        for (size_t j = 0; inputs && j < inputs->count; j++) {
+            if (path_of(inputs->items[j]))
+                visit_parent(path_of(inputs->items[j]), visit, data);
         }
     }
     pthread_mutex_unlock(&deployer->lock);

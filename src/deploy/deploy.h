@@ -45,6 +45,19 @@ struct cn_stamp {
     int64_t mtime_ns;
 };
 
+enum cn_tree_kind {
+    CN_TREE_ASSETS,
+    CN_TREE_BUILD, /* what a build command reads */
+    CN_TREE_SOURCE /* where `main` is; looked at after a failure alone */
+};
+
+/* What a folder and those below it looked like. */
+struct cn_tree {
+    enum cn_tree_kind kind;
+    char *folder; /* owned */
+    uint64_t sum; /* of names, sizes and times */
+};
+
 /* The projects of the server's disk, as they are in a deployment (P2). */
 struct cn_own {
     unsigned refs;               /* all on the thread that loads, or commits */
@@ -65,8 +78,7 @@ struct cn_deploy_options {
 
 struct cn_deployer {
     struct cn_deploy_options options; /* with at least one path */
-    bool loaded_once;
-    char *told; /* owned: what was last said about the configurations */
+    char *told;                       /* owned: what was last said about the configurations */
     struct cn_bundler bundler;
     struct cn_monitor *monitor; /* borrowed: builds for us, who are in a sandbox; NULL: we build */
     struct cn_disk *disk;       /* borrowed: the data directory, if there is a node */
@@ -86,9 +98,12 @@ struct cn_deployer {
     struct cn_project *projects; /* as of the last good load: those of `own`, then uploads; owned */
     size_t project_count;
     struct cn_own *own; /* a reference; NULL: before the first load, all of `projects` are owned */
-    struct cn_stamp *stamps; /* configuration and secrets as last read, good or not; owned */
+    struct cn_stamp *stamps; /* configuration, secrets... as last read, good or not; owned */
     size_t stamp_count;
-    bool failed; /* the last load did not succeed */
+    struct cn_tree *trees; /* likewise; owned */
+    size_t tree_count;
+    bool failed;   /* the last load did not succeed, */
+    char *problem; /* and why: owned, or NULL */
 };
 
 int cn_deployer_init(struct cn_deployer *deployer, const struct cn_deploy_options *options,
@@ -108,8 +123,7 @@ int cn_deployer_build_version(void *deployer, const struct cn_depot_script *scri
 bool cn_deployer_wants_node(const struct cn_deployer *deployer);
 
 /* Makes the deployment (struct cn_serve_options.load); `reread`: projects on disk are read and
- * bundled again (P2). In development a first load that fails gives a deployment that shows the
- * error. */
+ * bundled again (P2). */
 int cn_deployer_load(void *deployer, bool reread, struct cn_deployment **deployment,
                      struct cn_err *err);
 
@@ -118,8 +132,12 @@ int cn_deployer_build(void *deployer, struct cn_err *err);
 /* Ends what builds; from any thread. */
 void cn_deployer_cancel(void *deployer);
 
-/* True if a file that went into the last load has changed, or the last load failed. */
-bool cn_deployer_changed(struct cn_deployer *deployer);
+/* In development: true if a file that went into the last load, good or not, has changed; `what` gets
+ * its name, for people (may be NULL). */
+bool cn_deployer_changed(struct cn_deployer *deployer, struct cn_buf *what);
+/* Why the last load has failed: a title, an empty line, what the bundler said. Owned by the caller;
+ * NULL: it has not. */
+char *cn_deployer_problem(struct cn_deployer *deployer);
 /* Calls `visit` for every folder in which a change matters; the same one may come twice. */
 void cn_deployer_each_folder(struct cn_deployer *deployer,
                              void (*visit)(const char *folder, void *data), void *data);

@@ -159,15 +159,18 @@ static bool input_unchanged(const struct cn_confnode *input)
     return info.st_size == size->integer && strcmp(time, mtime->text) == 0;
 }
 
-bool cn_bundle_inputs_unchanged(const struct cn_confnode *manifest)
+const char *cn_bundle_changed_input(const struct cn_confnode *manifest)
 {
     const struct cn_confnode *inputs = field(manifest, "inputs", CN_CONF_ARRAY);
     if (!inputs || inputs->count == 0)
-        return false;
-    for (size_t i = 0; i < inputs->count; i++)
-        if (!input_unchanged(inputs->items[i]))
-            return false;
-    return true;
+        return "a file";
+    for (size_t i = 0; i < inputs->count; i++) {
+        if (input_unchanged(inputs->items[i]))
+            continue;
+        const struct cn_confnode *path = field(inputs->items[i], "path", CN_CONF_STRING);
+        return path ? path->text : "a file";
+    }
+    return NULL;
 }
 
 /* The manifest in the folder if it was made by the job with this key (NULL: by any); else NULL. */
@@ -308,7 +311,7 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     cn_buf_append_byte(&job, '}');
 
     manifest = options->rebuild ? NULL : read_manifest(options->dir, key);
-    if (manifest && (options->built || options->stored || cn_bundle_inputs_unchanged(manifest))) {
+    if (manifest && (options->built || options->stored || !cn_bundle_changed_input(manifest))) {
         rc = load_outputs(options->dir, manifest, bundle, NULL);
         bundle->cached = rc == 0;
         if (rc == 0)

@@ -57,7 +57,7 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
                    struct cn_buf *messages, struct cn_err *err);
 void cn_bundle_fini(struct cn_bundle *bundle);
 
-/* True if no input of the manifest changed since. */
-bool cn_bundle_inputs_unchanged(const struct cn_confnode *manifest);
+/* An input of the manifest that has changed since; NULL: none has. */
+const char *cn_bundle_changed_input(const struct cn_confnode *manifest);
 
 #endif

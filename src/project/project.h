@@ -23,7 +23,6 @@ struct cn_project {
     bool tolerated;           /* H5: it served before, so others can be served without it */
     char *broken, *way_back; /* owned; H5: why it cannot be served, and what can be done; or NULL */
     struct cn_bundle bundle;
-    uint64_t assets_stamp;      /* what its assets looked like when they were read */
     struct cn_modules *modules; /* a reference, once they are loaded; NULL: it has none */
 };
 

@@ -460,6 +460,11 @@ static void stop(struct cn_serve *serve, void *data)
     cn_watch_stop(serve, &settings->watch);
 }
 
+static void settled(struct cn_serve *serve, const struct cn_err *err, void *data)
+{
+    cn_watch_settled(serve, err, &((struct settings *)data)->watch);
+}
+
 static void depart(void *data)
 {
     cn_cluster_depart(((struct settings *)data)->data.cluster);
@@ -517,6 +522,8 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     }
     options->admin = &settings->admin;
     options->server.show_errors = development;
+    options->server.hold = development ? &settings->watch.hold : NULL;
+    options->on_settled = development ? settled : NULL;
     options->load = load;
     options->on_start = start;
     options->on_stop = stop;

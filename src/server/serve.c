@@ -45,6 +45,7 @@ struct cn_serve {
     struct cn_deployment *loaded; /* result of load_work */
     struct cn_err load_err;
     bool listening;
+    uint64_t began_ns;               /* uv_hrtime() of the load under way */
     bool reloading;                  /* a load or a deployment is under way */
     bool reload_again;               /* and another was asked for meanwhile */
     bool rereads;                    /* the next one reads projects on disk again, */
@@ -188,6 +189,18 @@ static void settle_deploying(struct cn_serve *serve, bool good)
         cn_deployment_unref(old);
 }
 
+static void start_listening(struct cn_serve *serve)
+{
+    if (serve->listening)
+        return;
+    serve->listening = true;
+    if (serve->options.on_serving)
+        serve->options.on_serving(serve->options.data);
+    cn_server_listen(serve->server);
+    cn_admin_set_state(serve->admin, CN_ADMIN_SERVING);
+    print_ready(serve);
+}
+
 static void on_deployed(struct cn_server *server, const struct cn_err *err)
 {
     struct cn_serve *serve = cn_server_data(server);
@@ -203,24 +216,22 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
         cn_serve_reload(serve);
         return;
     }
-    if (err && !serve->listening) {
+    if (err && !serve->listening && !serve->options.on_settled) {
         serve->result = *err;
         stop(serve);
         return;
     }
-    if (err) {
+    if (err && serve->options.on_settled) {
+        cn_error("%s; waiting for a change", err->text); /* V6 */
+        start_listening(serve);
+    } else if (err) {
         cn_error("%s; the last good version keeps serving", err->text);
     } else if (rehearsal) {
         cn_info("a version that is to be deployed can be served");
     } else if (!serve->listening) {
-        serve->listening = true;
-        if (serve->options.on_serving)
-            serve->options.on_serving(serve->options.data);
-        cn_server_listen(server);
-        cn_admin_set_state(serve->admin, CN_ADMIN_SERVING);
-        print_ready(serve);
+        start_listening(serve);
     } else {
-        cn_info("reloaded");
+        cn_info("reloaded in %u ms", (unsigned)((uv_hrtime() - serve->began_ns) / 1000000));
     }
     if (serve->listening)
         cn_systemd_tell("READY=1"); /* with the new version, or still with the last */
@@ -228,6 +239,8 @@ static void on_deployed(struct cn_server *server, const struct cn_err *err)
         serve->reload_again = false;
         reload(serve);
     }
+    if (serve->options.on_settled)
+        serve->options.on_settled(serve, err, serve->options.data);
 }
 
 static void on_depart(uv_work_t *work)
@@ -266,13 +279,18 @@ static void on_load(uv_work_t *work)
                               &serve->load_err);
 }
 
+static void unref_loaded(struct cn_serve *serve)
+{
+    if (serve->loaded)
+        cn_deployment_unref(serve->loaded);
+}
+
 static void on_loaded(uv_work_t *work, int status)
 {
     (void)status; /* never cancelled */
     struct cn_serve *serve = work->data;
     if (serve->stopping) {
-        if (serve->loaded)
-            cn_deployment_unref(serve->loaded);
+        unref_loaded(serve);
         return;
     }
     if (!serve->loaded) {
@@ -293,6 +311,7 @@ static void reload(struct cn_serve *serve)
         return;
     }
     serve->reloading = true;
+    serve->began_ns = uv_hrtime();
     cn_systemd_tell_reloading();
     uv_mutex_lock(&serve->lock);
     cn_list_splice(&serve->waiting, &serve->asking);
@@ -310,6 +329,16 @@ void cn_serve_reload(struct cn_serve *serve)
 {
     serve->rereads = true;
     reload(serve);
+}
+
+bool cn_serve_is_loading(const struct cn_serve *serve)
+{
+    return serve->reloading;
+}
+
+void cn_serve_release(struct cn_serve *serve, uint64_t last, const char *problem)
+{
+    cn_server_release(serve->server, last, problem);
 }
 
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve)
@@ -452,7 +481,9 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     if (rc < 0)
         goto free_serve;
     rc = options->load(options->data, true, &serve->loaded, err);
-    if (rc < 0)
+    if (rc < 0 && options->on_settled)
+        serve->load_err = *err; /* V6 */
+    else if (rc < 0)
         goto free_serve;
     rc = cn_loop_init(&serve->loop);
     CN_ASSERT(rc == 0);
@@ -467,7 +498,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     server.data = serve;
     rc = cn_server_start(&server, &serve->server, err);
     if (rc < 0) {
-        cn_deployment_unref(serve->loaded);
+        unref_loaded(serve);
         uv_run(&serve->loop, UV_RUN_DEFAULT);
         goto close_loop;
     }
@@ -480,7 +511,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     admin.control.deploy_data = serve;
     rc = cn_admin_start(&admin, &serve->admin, err);
     if (rc < 0) {
-        cn_deployment_unref(serve->loaded);
+        unref_loaded(serve);
         uv_close((uv_handle_t *)&serve->asked, NULL);
         cn_server_stop(serve->server, on_stopped, serve);
         uv_run(&serve->loop, UV_RUN_DEFAULT);
@@ -499,9 +530,12 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     uv_timer_init(&serve->loop, &serve->drain_timer);
     serve->drain_timer.data = serve;
     serve->reloading = true;
-    deploy(serve);
     if (options->on_start)
         options->on_start(serve, options->data);
+    if (serve->loaded)
+        deploy(serve);
+    else
+        on_deployed(serve->server, &serve->load_err);
     uv_run(&serve->loop, UV_RUN_DEFAULT);
     rc = serve->result.code;
     if (rc < 0)

@@ -24,6 +24,9 @@
  *     that come later are carried out where the objects are then. All of it is part of the time to
  *     drain.
  *
+ * V6  Where somebody is told of the end of every load (`on_settled`: cairn dev), a first deployment
+ *     that fails is like any other: the process listens, and what is wrong can be mended.
+ *
  * V4  A first deployment that fails with CN_EABORTED is outdated (fleet/fleet.h, W4): it is loaded
  *     again.
  *
@@ -58,6 +61,9 @@ struct cn_serve_options {
     void (*on_stop)(struct cn_serve *serve, void *data);
     /* V5, on a thread of libuv's pool: returns when it is done. May be NULL. */
     void (*depart)(void *data);
+    /* cairn dev: what cannot be loaded or started does not end the process (V6); each time a load
+     * is over, with what is wrong or NULL. May be NULL. */
+    void (*on_settled)(struct cn_serve *serve, const struct cn_err *err, void *data);
     void *data;
 };
 
@@ -70,6 +76,10 @@ void cn_serve_reload(struct cn_serve *serve);
 int cn_serve_deploy(void *serve, struct cn_err *err);
 /* The same, and projects on disk are read again. */
 int cn_serve_read_again(void *serve, struct cn_err *err);
+/* Whether a load or a deployment is under way; from the serving thread, as the next ones. */
+bool cn_serve_is_loading(const struct cn_serve *serve);
+/* cn_server_release() */
+void cn_serve_release(struct cn_serve *serve, uint64_t last, const char *problem);
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve);
 
 #endif

@@ -18,6 +18,8 @@
 #include "object/node.h"
 #include "store/blob.h"
 #include "worker/compiled.h"
+#include "worker/error_page.h"
+#include "worker/hold.h"
 #include "worker/instance.h"
 #include "worker/lane.h"
 #include "worker/relief.h"
@@ -28,17 +30,16 @@
 /* What a script may go on doing after its response (WK-2). */
 #define WAIT_UNTIL_MS_MAX 30000
 
-static void answer_text(struct cn_http_request *http, int status, const char *type,
-                        const char *text, size_t size)
+static void answer_plain(struct cn_http_request *http, int status, const char *text)
 {
     struct cn_http_header headers[] = {
-        {"content-type", type, 12, (uint32_t)strlen(type)},
+        {"content-type", "text/plain;charset=UTF-8", 12, 24},
         {"cache-control", "no-store", 13, 8},
         {"retry-after", "1", 11, 1},
     };
     struct cn_http_head head = {status, headers, status == 503 ? 3 : 2, NULL};
     /* If the client is gone there is nobody to tell. */
-    (void)cn_http_respond(http, &head, text, size, NULL, NULL);
+    (void)cn_http_respond(http, &head, text, strlen(text), NULL, NULL);
 }
 
 /* The node that has the object of a call that was refused: "NAME HOST:PORT" in the text, or none.
@@ -82,11 +83,6 @@ static bool is_away(const struct cn_event *event, const char *text, size_t size)
     return node && cn_shards_numbered(cn_node_shards(node)) &&
            (memmem(text, size, CN_SHARD_AWAY, sizeof(CN_SHARD_AWAY) - 1) ||
             memmem(text, size, CN_BLOB_AWAY, sizeof(CN_BLOB_AWAY) - 1));
-}
-
-static void answer_plain(struct cn_http_request *http, int status, const char *text)
-{
-    answer_text(http, status, "text/plain;charset=UTF-8", text, strlen(text));
 }
 
 static void refuse(struct cn_lane *lane, enum cn_refusal reason, struct cn_http_request *http,
@@ -135,6 +131,12 @@ static bool is_by_hand(const struct cn_http_request *http)
 void cn_event_request(struct cn_http_server *server, struct cn_http_request *http)
 {
     struct cn_lane *lane = cn_http_server_data(server);
+    if (!cn_hold_request(lane, http))
+        cn_event_route(lane, http);
+}
+
+void cn_event_route(struct cn_lane *lane, struct cn_http_request *http)
+{
     if (!lane->deployment)
         return refuse(lane, CN_REFUSAL_STARTING, http, 503, "cairn: starting\n");
     int index = lane->deployment->script_count == 1 && !lane->deployment->scripts[0]->route_count
@@ -208,32 +210,6 @@ void cn_event_id_text(uint64_t id, char text[17])
     snprintf(text, 17, "%016llx", (unsigned long long)id);
 }
 
-/* The page of `cairn dev`. */
-static void answer_error_page(struct cn_event *event, int status, const char *reason, size_t size)
-{
-    const char *newline = memchr(reason, '\n', size);
-    size_t title = newline ? (size_t)(newline - reason) : size;
-    struct cn_buf page = {0};
-    cn_buf_append_str(
-        &page, "<!doctype html><meta charset=utf-8><title>cairn: the worker threw</title><style>"
-               "body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#fafafa;color:#222}"
-               "main{max-width:60rem;margin:3rem auto;padding:0 1rem}"
-               "h1{font-size:1.3rem;color:#b3261e}pre{background:#fff;border:1px solid #ddd;"
-               "border-radius:6px;padding:1rem;overflow:auto;font:14px/1.5 ui-monospace,monospace}"
-               "@media(prefers-color-scheme:dark){body{background:#17181a;color:#ddd}"
-               "pre{background:#1f2023;border-color:#333}h1{color:#ff8a80}}</style><main><h1>");
-    cn_buf_append_html(&page, reason, title);
-    cn_buf_printf(&page, "</h1><p>in worker <b>%s</b> while answering <b>%.*s ",
-                  event->instance->script->name, (int)event->http->method_text.size,
-                  event->http->method_text.data);
-    cn_buf_append_html(&page, event->http->target.data, event->http->target.size);
-    cn_buf_append_str(&page, "</b></p><pre>");
-    cn_buf_append_html(&page, reason, size);
-    cn_buf_append_str(&page, "</pre></main>\n");
-    answer_text(event->http, status, "text/html;charset=UTF-8", (char *)page.data, page.size);
-    cn_buf_fini(&page);
-}
-
 /* What a client is told; the rest is in the log. */
 static const char *summary_of(const struct cn_event *event, int status)
 {
@@ -282,7 +258,7 @@ void cn_event_fail_told(struct cn_event *event, int status, const char *text, si
     } else if (away) {
         answer_away(event->http, told, strlen(told));
     } else if (event->instance->lane->options.show_errors) {
-        answer_error_page(event, status, reason, reason_size);
+        cn_error_page(event->http, status, event->instance->script->name, reason, reason_size);
     } else {
         char short_text[128];
         snprintf(short_text, sizeof(short_text), "%s (reference %s)\n", summary_of(event, status),

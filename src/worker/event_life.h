@@ -13,9 +13,12 @@
 #include "worker/event.h"
 
 struct cn_lane;
+struct cn_http_request;
 struct cn_http_server;
 
 void cn_event_request(struct cn_http_server *server, struct cn_http_request *http);
+/* The same without being held (hold.h): to the worker that it is for, as of now. */
+void cn_event_route(struct cn_lane *lane, struct cn_http_request *http);
 void cn_event_abort(struct cn_http_server *server, struct cn_http_request *http, int status);
 
 /* The number by which logs and error answers name the request. */

@@ -22,6 +22,7 @@
 #include "worker/compiled.h"
 #include "worker/compiled_trace.h"
 #include "worker/event_life.h"
+#include "worker/hold.h"
 #include "worker/hung.h"
 #include "worker/instance.h"
 #include "worker/lent.h"
@@ -559,6 +560,7 @@ static void on_house(uv_timer_t *timer)
         cn_instance_check_start(instance);
     }
     cn_event_sweep(lane);
+    cn_hold_sweep(lane);
     cn_hung_sweep(lane);
     cn_websocket_lane_tick(lane);
     free_unused_instances(lane);
@@ -745,6 +747,7 @@ int cn_lane_start(struct cn_lane *lane, const struct cn_lane_options *options, s
     *lane = (struct cn_lane){.options = *options};
     cn_background_init(&lane->background, lane);
     cn_list_init(&lane->instances);
+    cn_list_init(&lane->held);
     uv_sem_init(&lane->start_sem, 0);
     int rc = uv_thread_create(&lane->thread, lane_main, lane);
     if (rc < 0)
@@ -775,6 +778,32 @@ void cn_lane_listen(struct cn_lane *lane)
     post(lane, deliver_listen, NULL);
 }
 
+struct release_mail {
+    struct cn_mail mail;
+    uint64_t last;
+    char *problem; /* owned, or NULL */
+};
+
+static void deliver_release(struct cn_mail *mail, void *data)
+{
+    struct release_mail *release = (struct release_mail *)mail;
+    cn_hold_release(data, release->last, release->problem);
+    cn_free(release->problem);
+    cn_free(release);
+}
+
+void cn_lane_release(struct cn_lane *lane, uint64_t last, const char *problem)
+{
+    struct release_mail *release = CN_NEW(struct release_mail);
+    release->mail.deliver = deliver_release;
+    release->last = last;
+    release->problem = problem ? cn_strdup(problem) : NULL;
+    if (cn_mailbox_send(&lane->mailbox, &release->mail))
+        return;
+    cn_free(release->problem);
+    cn_free(release);
+}
+
 /* --- the end --------------------------------------------------------------------------------- */
 
 static void on_http_drained(void *data)
@@ -788,6 +817,7 @@ static void deliver_drain(struct cn_mail *mail, void *data)
     struct cn_lane *lane = data;
     cn_free(mail);
     lane->draining = true;
+    cn_hold_end(lane);
     cn_ws_lane_shutdown(lane->ws); /* clients are told to come again */
     cn_http_server_drain(lane->http, on_http_drained, lane);
 }
@@ -858,6 +888,7 @@ static void deliver_stop(struct cn_mail *mail, void *data)
     struct cn_lane *lane = data;
     cn_free(mail);
     lane->stopping = true;
+    cn_hold_end(lane);
     stop_profile(lane);
     if (lane->options.background)
         lane->options.background->stop(&lane->background);

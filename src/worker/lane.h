@@ -71,6 +71,7 @@ struct cn_trust;
 struct cn_dispatch;
 struct cn_profile;
 struct cn_guest;
+struct cn_hold;
 
 struct cn_lane_options {
     unsigned index, lane_count;
@@ -85,7 +86,8 @@ struct cn_lane_options {
     const struct cn_trace_exporter *exporter; /* NULL: none */
     struct cn_taps *taps;                     /* who listens; borrowed; NULL: nobody can */
     size_t heap_bytes_max;                    /* watermark of the JavaScript heap */
-    bool show_errors; /* dev: error pages with the stack instead of a reference */
+    bool show_errors;     /* dev: error pages with the stack instead of a reference */
+    struct cn_hold *hold; /* dev, borrowed: hold.h; NULL: requests are routed at once */
     const struct cn_guest *guest;
     const struct cn_background_operations *background; /* NULL: none */
     const struct cn_lane_remote *remote;               /* NULL: a single node */
@@ -140,6 +142,7 @@ struct cn_lane {
     struct cn_list ws_moves;          /* ws_move.c */
     struct cn_rand rand;              /* for numbers of requests */
     struct cn_handles events;         /* every event under way on this lane */
+    struct cn_list held;              /* hold.c: requests that wait to be routed */
     struct cn_deployment *deployment; /* current, a reference; NULL before the first */
     struct cn_instance **current;     /* one per script of the deployment: CURRENT, or NULL (N2) */
     struct cn_lane_place *places;     /* likewise; owned */
@@ -199,6 +202,8 @@ void cn_lane_replace(struct cn_lane *lane, struct cn_instance *instance);
 void cn_lane_check(const struct cn_lane *lane);
 /* Starts accepting connections. */
 void cn_lane_listen(struct cn_lane *lane);
+/* From any thread: cn_hold_release() on the lane; the problem is copied. */
+void cn_lane_release(struct cn_lane *lane, uint64_t last, const char *problem);
 /* Stops accepting and calls on_drained when no request is left. */
 void cn_lane_drain(struct cn_lane *lane);
 /* Ends everything; and joins the thread. */

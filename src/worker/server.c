@@ -194,6 +194,7 @@ static struct cn_lane_options lane_options(struct cn_server *server, unsigned in
         .taps = options->taps,
         .heap_bytes_max = options->heap_bytes_max ? options->heap_bytes_max : 512u << 20,
         .show_errors = options->show_errors,
+        .hold = options->hold,
         .guest = options->guest,
         .background = options->background,
         .remote = options->remote,
@@ -345,6 +346,12 @@ void cn_server_drain(struct cn_server *server)
     server->drain_left = server->options.lane_count;
     for (unsigned i = 0; i < server->options.lane_count; i++)
         cn_lane_drain(&server->lanes[i]);
+}
+
+void cn_server_release(struct cn_server *server, uint64_t last, const char *problem)
+{
+    for (unsigned i = 0; i < server->options.lane_count; i++)
+        cn_lane_release(&server->lanes[i], last, problem);
 }
 
 static void on_mailbox_closed(struct cn_mailbox *mailbox)

@@ -23,6 +23,7 @@ struct cn_background_operations;
 struct cn_lane_remote;
 struct cn_egress;
 struct cn_guest;
+struct cn_hold;
 struct cn_lane_metrics;
 struct cn_node;
 struct cn_profile;
@@ -52,6 +53,7 @@ struct cn_server_options {
     unsigned stuck_ms, wall_ms;                 /* watchdog.h */
     void (*on_stuck)(struct cn_server *server); /* a lane hangs for good: on the owner's loop */
     bool show_errors;
+    struct cn_hold *hold; /* dev: hold.h; borrowed; NULL: requests are routed at once */
     const struct cn_guest *guest;
     const struct cn_background_operations *background; /* NULL: none */
     const struct cn_lane_remote *remote;               /* NULL: a single node */
@@ -77,6 +79,8 @@ void cn_server_profile(struct cn_server *server, struct cn_profile *profile);
 /* Accepts connections from now on; once, after the first deployment. */
 void cn_server_listen(struct cn_server *server);
 void cn_server_drain(struct cn_server *server);
+/* cn_lane_release() on every lane. */
+void cn_server_release(struct cn_server *server, uint64_t last, const char *problem);
 /* Ends the turns that have lasted for `age_ms` (watchdog.h). */
 void cn_server_end_turns(struct cn_server *server, unsigned age_ms);
 /* The process ends in `ms`, whatever the lanes do. */

@@ -127,16 +127,16 @@ TEST(deploy, of_several_projects_each_has_its_routes_and_a_name)
 TEST(deploy, a_load_that_fails_leaves_the_last_good_one_and_is_tried_again)
 {
     struct world world;
-    open_world(&world, 1, false);
+    open_world(&world, 1, true);
     CHECK_INT(0, cn_deployer_open(&world.deployer, &world.err));
     CHECK_INT(0, load(&world));
-    CHECK(!cn_deployer_changed(&world.deployer));
+    CHECK(!cn_deployer_changed(&world.deployer, NULL));
     struct cn_project *good = world.deployer.projects;
     tree_write(world.dir, "a/wrangler.toml", "nonsense = [");
-    CHECK(cn_deployer_changed(&world.deployer));
+    CHECK(cn_deployer_changed(&world.deployer, NULL));
     CHECK(load(&world) < 0);
     CHECK(world.deployer.projects == good && world.deployer.project_count == 1);
-    CHECK(cn_deployer_changed(&world.deployer)); /* as long as it has not succeeded */
+    CHECK(!cn_deployer_changed(&world.deployer, NULL)); /* it would fail again */
     plant(&world, "a", "");
     fake_bundler_mode("fail");
     tree_write(world.dir, "a/src/i.js", "broken");
@@ -144,24 +144,26 @@ TEST(deploy, a_load_that_fails_leaves_the_last_good_one_and_is_tried_again)
     CHECK(world.deployer.projects == good);
     fake_bundler_mode("build");
     CHECK_INT(0, load(&world));
-    CHECK(!cn_deployer_changed(&world.deployer));
+    CHECK(!cn_deployer_changed(&world.deployer, NULL));
     close_world(&world);
 }
 
-TEST(deploy, in_development_a_first_failure_is_a_page_that_shows_it)
+TEST(deploy, a_failure_says_why_until_a_load_succeeds)
 {
     struct world world;
     open_world(&world, 1, true);
     CHECK_INT(0, cn_deployer_open(&world.deployer, &world.err));
     fake_bundler_mode("fail");
-    CHECK_INT(0, load(&world));
-    const char *source = world.deployment->scripts[0]->source;
-    CHECK(strstr(source, "status:500") && strstr(source, "the project does not build"));
-    CHECK(strstr(source, "broken: &lt;line&gt; 7")); /* what it says is no HTML */
-    CHECK(cn_deployer_changed(&world.deployer));
-    CHECK_INT(CN_EINVALID, load(&world)); /* after that the last good one is there */
+    CHECK_INT(CN_EINVALID, load(&world));
+    char *problem = cn_deployer_problem(&world.deployer);
+    CHECK(strstr(problem, "the project does not build\n\n") && strstr(problem, "broken: <line> 7"));
+    cn_free(problem);
+    CHECK(!cn_deployer_changed(&world.deployer, NULL));
+    tree_write(world.dir, "a/src/deep/what-was-missing.js", "");
+    CHECK(cn_deployer_changed(&world.deployer, NULL)); /* it may be what the build looked for */
     fake_bundler_mode("build");
     CHECK_INT(0, load(&world));
+    CHECK(!cn_deployer_problem(&world.deployer));
     CHECK_STR(SOURCE, world.deployment->scripts[0]->source);
     CHECK(world.deployment->scripts[0]->email_dir);
     CHECK(world.deployer.bundler.pid > 0); /* kept for the next build */
@@ -171,7 +173,7 @@ TEST(deploy, in_development_a_first_failure_is_a_page_that_shows_it)
 TEST(deploy, every_file_that_went_in_is_a_change_and_others_are_not)
 {
     struct world world;
-    open_world(&world, 1, false);
+    open_world(&world, 1, true);
     plant(&world, "a", "[assets]\ndirectory = \"public\"\n[env.prod]\n");
     tree_write(world.dir, "a/public/x", "1");
     world.deployer.options.project.env = "prod";
@@ -185,13 +187,13 @@ TEST(deploy, every_file_that_went_in_is_a_change_and_others_are_not)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (load(&world) != 0 || load(&world) != 0) /* stamps are of the projects before */
             test_fail(__FILE__, __LINE__, "%s", world.err.text);
-        CHECK(!cn_deployer_changed(&world.deployer));
+        CHECK(!cn_deployer_changed(&world.deployer, NULL));
         char *text = tree_read(world.dir, rows[i].name);
         char *more = cn_sprintf("%s\n", text ? text : "");
         tree_write(world.dir, rows[i].name, more);
         cn_free(text);
         cn_free(more);
-        if (cn_deployer_changed(&world.deployer) != rows[i].counts)
+        if (cn_deployer_changed(&world.deployer, NULL) != rows[i].counts)
             test_fail(__FILE__, __LINE__, "%s", rows[i].name);
     }
     close_world(&world);

@@ -301,11 +301,11 @@ TEST(bundle, inputs_that_were_absent_count_too)
     snprintf(text, sizeof(text), "{\"inputs\":[{\"path\":\"%s\",\"size\":-1,\"mtime\":\"0\"}]}",
              tree_path(dir, "tsconfig.json"));
     struct cn_confnode *manifest = cn_jsonc_parse("m", text, strlen(text), &err);
-    CHECK(manifest && cn_bundle_inputs_unchanged(manifest));
+    CHECK(manifest && !cn_bundle_changed_input(manifest));
     tree_write(dir, "tsconfig.json", "");
-    CHECK(!cn_bundle_inputs_unchanged(manifest));
+    CHECK(cn_bundle_changed_input(manifest));
     cn_confnode_free(manifest);
     manifest = cn_jsonc_parse("m", "{\"inputs\":[]}", 13, &err);
-    CHECK(!cn_bundle_inputs_unchanged(manifest)); /* of nothing nothing was made */
+    CHECK(cn_bundle_changed_input(manifest)); /* of nothing nothing was made */
     cn_confnode_free(manifest);
 }

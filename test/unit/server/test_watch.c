@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/loop.h"
 #include "deploy/deploy.h"
 #include "server/serve.h"
 #include "test/lib/fake_bundler.h"
@@ -23,7 +24,21 @@
 struct cn_serve {
     uv_loop_t loop;
     unsigned reloads;
+    bool loading;
+    uint64_t released; /* the last ticket */
+    char problem[200]; /* with it */
 };
+
+bool cn_serve_is_loading(const struct cn_serve *serve)
+{
+    return serve->loading;
+}
+
+void cn_serve_release(struct cn_serve *serve, uint64_t last, const char *problem)
+{
+    serve->released = last;
+    snprintf(serve->problem, sizeof(serve->problem), "%s", problem ? problem : "");
+}
 
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve)
 {
@@ -69,11 +84,11 @@ static void open_world(struct world *world)
     struct cn_deploy_options options = {.paths = world->list, .path_count = 1, .development = true};
     CHECK_INT(0, cn_deployer_init(&world->deployer, &options, &err));
     CHECK_INT(0, cn_deployer_open(&world->deployer, &err));
-    CHECK_INT(0, uv_loop_init(&world->serve.loop));
+    CHECK_INT(0, cn_loop_init(&world->serve.loop));
     cn_watch_init(&world->watch, &world->deployer);
     for (int i = 0; i < 2; i++) /* stamps are of the projects before */
         CHECK_INT(0, load(world));
-    CHECK(!cn_deployer_changed(&world->deployer));
+    CHECK(!cn_deployer_changed(&world->deployer, NULL));
 }
 
 static void on_limit(uv_timer_t *timer)
@@ -210,4 +225,98 @@ TEST(watch, nothing_reloads_once_it_stops_or_before_it_starts)
     unsigned before = world.serve.reloads;
     close_world(&world); /* the timer was about to end */
     CHECK_INT(before, world.serve.reloads);
+}
+
+/* What a lane does. */
+static void ask(struct world *world)
+{
+    atomic_fetch_add(&world->watch.hold.drawn, 1);
+    world->watch.hold.ask(&world->watch.hold);
+}
+
+static bool is_released(struct world *world)
+{
+    return world->serve.released == atomic_load(&world->watch.hold.drawn);
+}
+
+static bool is_reloading(struct world *world)
+{
+    return world->serve.reloads > 0;
+}
+
+static void end_load(struct world *world, int rc)
+{
+    struct cn_err err = {0};
+    CHECK_INT(rc, load(world));
+    world->serve.loading = false;
+    if (rc < 0)
+        cn_err_set(&err, rc, "it does not build");
+    cn_watch_settled(&world->serve, rc < 0 ? &err : NULL, &world->watch);
+}
+
+TEST(watch, a_request_goes_on_when_nothing_has_changed_and_waits_for_what_was_saved_before_it)
+{
+    struct world world;
+    open_world(&world);
+    cn_watch_start(&world.serve, &world.watch);
+    ask(&world);
+    run_until(&world, is_released);
+    CHECK_INT(0, world.serve.reloads);
+    tree_write(world.dir, "a/src/i.js", SOURCE "//1");
+    ask(&world);
+    run_until(&world, is_reloading);
+    CHECK(!is_released(&world));
+    world.serve.loading = true;
+    ask(&world); /* while it loads: it looks when that is over */
+    uv_run(&world.serve.loop, UV_RUN_NOWAIT);
+    CHECK(!is_released(&world));
+    end_load(&world, 0);
+    run_until(&world, is_released);
+    CHECK_STR("", world.serve.problem);
+    close_world(&world);
+}
+
+TEST(watch, a_request_of_before_a_load_goes_on_after_it_although_files_change_on)
+{
+    struct world world;
+    open_world(&world);
+    cn_watch_start(&world.serve, &world.watch);
+    tree_write(world.dir, "a/src/i.js", SOURCE "//1");
+    ask(&world);
+    run_until(&world, is_reloading);
+    CHECK_INT(0, load(&world));
+    tree_write(world.dir, "a/src/i.js", SOURCE "//22");
+    ask(&world);
+    cn_watch_settled(&world.serve, NULL, &world.watch);
+    CHECK_INT(1, world.serve.released); /* W1; the other one came after that load began */
+    run_until(&world, is_stirred);
+    CHECK_INT(1, world.serve.released);
+    close_world(&world);
+}
+
+TEST(watch, after_a_load_that_failed_requests_get_the_problem_and_nothing_is_built_again)
+{
+    struct world world;
+    open_world(&world);
+    cn_watch_start(&world.serve, &world.watch);
+    fake_bundler_mode("fail");
+    tree_write(world.dir, "a/src/i.js", "broken");
+    ask(&world);
+    run_until(&world, is_reloading);
+    end_load(&world, CN_EINVALID);
+    CHECK(is_released(&world));
+    CHECK(strstr(world.serve.problem, "does not build"));
+    run_until(&world, is_settled);
+    unsigned before = world.serve.reloads;
+    ask(&world);
+    run_until(&world, is_released);
+    CHECK_INT(before, world.serve.reloads); /* W3 */
+    fake_bundler_mode("build");
+    tree_write(world.dir, "a/src/i.js", SOURCE "//mended");
+    ask(&world);
+    settle(&world);
+    end_load(&world, 0);
+    run_until(&world, is_released);
+    CHECK_STR("", world.serve.problem);
+    close_world(&world);
 }
