@@ -88,7 +88,7 @@ static void read_process(struct cn_metrics_sink *sink)
     cn_metrics_single(sink, "cairn_process_resident_memory_bytes", CN_METRIC_GAUGE,
                       "Resident memory.", resident);
     family(sink, "cairn_engine_patch", CN_METRIC_GAUGE,
-           "Whether a patch of the JavaScript engine is in use.");
+           "Whether a patch of the JavaScript engine is in use, or not needed.");
     cn_worker_each_patch(sample_patch, sink);
 }
 

@@ -39,5 +39,5 @@ void cn_worker_each_patch(void (*each)(void *data, const char *patch, bool on), 
     size_t count;
     const struct cn_js_patch_status *patches = cn_js_engine_patches(&count);
     for (size_t i = 0; i < count; i++)
-        each(data, patches[i].patch->name, patches[i].on);
+        each(data, patches[i].patch->name, patches[i].on || patches[i].is_unneeded);
 }

@@ -10,6 +10,8 @@
 #include "js/vm.h"
 
 #define SYMBOL "_ZN3JSC9DateCache20resetIfNecessarySlowEv"
+/* 2.54 has this instead, for who changes the time zone, and does not call it at entries. */
+#define CLEAR "_ZN3JSC9DateCache22clearForTimeZoneChangeEv"
 
 /* Off: the library forgets. Tried: it does not, and what it would have done is counted. */
 enum use { USE_OFF, USE_TRIED, USE_ON };
@@ -86,6 +88,7 @@ const struct cn_js_patch cn_js_patch_dates = {
     .gain = "4 % of the instructions of a call to an object",
     .without = "those instructions",
     .symbols = {SYMBOL},
+    .superseded = CLEAR,
     .found = found,
     .use = use,
     .prove = prove,

@@ -10,8 +10,8 @@
 static void print_patch(const struct cn_js_patch_status *status)
 {
     const struct cn_js_patch *patch = status->patch;
-    printf("\n%s: %s%s%s\n", patch->name, status->on ? "on" : "off", status->on ? "" : ", ",
-           status->reason);
+    const char *state = status->on ? "on" : status->is_unneeded ? "not needed, " : "off, ";
+    printf("\n%s: %s%s\n", patch->name, state, status->on ? "" : status->reason);
     printf("  replaces  %s\n  why       %s\n  gains     %s\n  without   %s\n", patch->replaces,
            patch->why, patch->gain, patch->without);
 }

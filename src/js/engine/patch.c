@@ -169,6 +169,9 @@ static void *find_symbol(const char *names)
 static void find_symbols(struct cn_js_patch_status *status)
 {
     const struct cn_js_patch *patch = status->patch;
+    status->is_unneeded = patch->superseded && find_symbol(patch->superseded); /* P6 */
+    if (status->is_unneeded)
+        turn_off(status, "the library does it by itself");
     void *functions[CN_JS_PATCH_SYMBOLS_MAX];
     const char *missing = NULL;
     for (size_t i = 0; i < CN_JS_PATCH_SYMBOLS_MAX && patch->symbols[i]; i++) {
@@ -219,21 +222,28 @@ static size_t count_on(void)
     return on;
 }
 
+static size_t count_needed(void)
+{
+    size_t needed = 0;
+    for (size_t i = 0; i < CN_ARRAY_COUNT(patches); i++)
+        needed += !patches[i].is_unneeded;
+    return needed;
+}
+
 /* P3 */
 static void tell(void)
 {
     char text[1024] = "";
     size_t at = 0;
     for (size_t i = 0; i < CN_ARRAY_COUNT(patches) && at < sizeof(text); i++)
-        if (!patches[i].on)
+        if (!patches[i].on && !patches[i].is_unneeded)
             at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s (%s)", at ? ";" : "",
                                    patches[i].patch->name, patches[i].reason);
     if (at)
         cn_warn(
             "engine: JavaScriptCore %s, build %s: %zu of %zu patches are off:%s. `cairn version "
             "--engine` says what that means",
-            cn_js_engine_version(), build_id, CN_ARRAY_COUNT(patches) - count_on(),
-            CN_ARRAY_COUNT(patches), text);
+            cn_js_engine_version(), build_id, count_needed() - count_on(), count_needed(), text);
     else if (!cn_js_engine_build_known())
         cn_info("engine: JavaScriptCore %s, build %s, is new to this version; its patches were "
                 "tried and "

@@ -19,6 +19,8 @@
  *     `cairn version --engine`.
  * P4  A turn past its CPU budget ends with any of them off (vm.c).
  * P5  A patch whose proof needs another one is off with it: a proof never puts the server at risk.
+ * P6  A library that does by itself what a patch is for has no need of it: the patch is not used, and
+ *     that is no fault.
  *
  * CAIRN_ENGINE_PATCHES in the environment chooses: "off" (none), names ("lock,clock": these alone),
  * or names with a minus ("-lock": all the others).
@@ -45,6 +47,7 @@ struct cn_js_patch {
     const char *needs;   /* another one, before it in the table, or NULL (P5) */
     /* What the library must have; "a|b": one of them. */
     const char *symbols[CN_JS_PATCH_SYMBOLS_MAX];
+    const char *superseded; /* a symbol of libraries that have no need of it (P6); or NULL */
     /* Takes the functions of `symbols` as the library has them, in their order. May be NULL. */
     void (*found)(void *const functions[]);
     /* Switches it. Off when the process starts. */
@@ -66,6 +69,7 @@ struct cn_js_patch {
 struct cn_js_patch_status {
     const struct cn_js_patch *patch;
     bool on;
+    bool is_unneeded; /* P6: not on, and nothing is missed */
     char reason[160]; /* why it is off */
 };
 

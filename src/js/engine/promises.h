@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* js/engine/promises.h - whether a promise has settled, and with what, for those who show values.
  *
- * The engine's C API does not tell. The library's own functions do, and are called here for what is
- * a promise by its cell's type, which is a byte at a place that the proof checks: an object that
- * only has the prototype of a promise is none.
+ * The engine's C API does not tell. It is read from two words of what is a promise by its cell's
+ * type, which is a byte; the proof checks all of these places with promises of every kind. An object
+ * that only has the prototype of a promise is none.
  *
  * R1  Nothing is run and nothing changed by looking: the promise is not taken for handled.
  *

@@ -20,15 +20,16 @@ export function without(...patches) {
 
 /**
  * A copy of the system's library in `dir`, of an unknown build if `buildId`. A symbol is renamed where the table of names has it, to a name with
- * the same hash: nothing else in the file needs to change, and nobody finds the old name.
+ * the same hash: nothing else in the file needs to change, and nobody finds the old name. A list is of names, of which it has one.
  */
 export function makeOtherLibrary(dir, { rename = [], buildId = false }) {
   const { LD_LIBRARY_PATH, ...env } = process.env;
   const library = /=> (\S*libjavascriptcoregtk\S*)/.exec(spawnSync("ldd", [cairn], { encoding: "utf8", env }).stdout)[1];
   const bytes = Buffer.from(readFileSync(library));
-  for (const symbol of rename) {
+  for (const names of rename) {
+    const symbol = [names].flat().find((name) => bytes.includes(`\0${name}\0`));
+    if (!symbol) throw new Error(`the library has no ${names}`);
     const at = bytes.indexOf(`\0${symbol}\0`) + 1;
-    if (at === 0) throw new Error(`the library has no ${symbol}`);
     bytes[at + symbol.length - 2] += 1;
     bytes[at + symbol.length - 1] -= 33; // the hash is h * 33 + byte
   }
