@@ -168,7 +168,8 @@ TEST(client, sends_the_callers_headers_and_frames_the_body_itself)
     CHECK(strstr(text, "\r\nX-One: 1\r\nx-one: 2\r\nX-Empty:\r\nAccept: text/x\r\n"));
     CHECK(strstr(text, "\r\nContent-Length: 4\r\n"));
     CHECK(strstr(text, "\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n"));
-    CHECK(!strstr(text, "999") && !strcasestr(text, "transfer-encoding"));
+    CHECK(!strstr(text, ": 999") &&
+          !strcasestr(text, "transfer-encoding")); /* a port may have 999 */
     CHECK(!strcasestr(text, "connection:") && !strcasestr(text, "expect:"));
     CHECK(!strcasestr(text, "content-type:"));
     seen_fini(&seen);
