@@ -103,7 +103,9 @@ void cn_log_notify(struct cn_log *log, uint64_t durable, int status); /* without
 
 /* All below with the lock held, unless they say otherwise. */
 
-/* The log has failed, for whatever reason; the second one says so to the operator. */
+/* The log has failed, for whatever reason; the second one says so to the operator. Whoever calls
+ * either tells the listeners (cn_log_notify()) when it has given the lock back: what they hold for
+ * a commit waits for nothing else. */
 void cn_log_end(struct cn_log *log, const char *reason);
 void cn_log_fail_locked(struct cn_log *log, const char *reason);
 int cn_log_refused(struct cn_log *log, struct cn_err *err);

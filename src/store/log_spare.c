@@ -109,6 +109,9 @@ void cn_log_spare_make(struct cn_log *log)
             snprintf(log->reason, sizeof(log->reason), "%s", reason);
         } else {
             cn_log_fail_locked(log, reason);
+            pthread_mutex_unlock(&log->lock);
+            cn_log_notify(log, cn_log_durable(log), CN_EREADONLY);
+            pthread_mutex_lock(&log->lock);
         }
     }
     pthread_cond_broadcast(&log->room);

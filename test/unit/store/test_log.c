@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/block.h"
 #include "base/buf.h"
@@ -339,6 +340,28 @@ TEST(log, stops_for_good_after_a_failed_sync)
     CHECK(cn_log_failed(log, NULL));
     CHECK_INT(1, cn_log_durable(log));
     cn_log_unlisten(log, &listener.base);
+    cn_log_close(log);
+    simdisk_free(sim);
+}
+
+/* The thread that makes segments finds the failure; whoever waits for a commit is told all the same. */
+TEST(log, L4_listeners_are_told_when_no_segment_can_be_made)
+{
+    struct simdisk *sim = simdisk_new();
+    struct cn_log *log = log_open(simdisk_disk(sim), false);
+    struct listener listener = {.base.on_durable = on_durable};
+    uint8_t body[1000] = {0};
+    uint64_t lsn;
+    cn_log_listen(log, &listener.base);
+    struct simdisk_fault fault = {.kinds = SIMDISK_OPEN, .at = 1, .code = -EIO, .sticky = true};
+    simdisk_set_fault(sim, &fault);
+    while (append(log, body, sizeof(body), &lsn, NULL) == 0)
+        ;
+    CHECK(cn_log_failed(log, NULL));
+    while (!atomic_load(&listener.failures))
+        usleep(1000);
+    cn_log_unlisten(log, &listener.base);
+    simdisk_set_fault(sim, NULL);
     cn_log_close(log);
     simdisk_free(sim);
 }
