@@ -33,14 +33,14 @@ enum cn_broken {
     CN_BROKEN_CONFIRM_OLD,
     CN_BROKEN_FLAWED_ENGINE, /* C11 */
     CN_BROKEN_OLDER_TIMELINE,
-    CN_BROKEN_IGNORE_TRIM,   /* C8 */
-    CN_BROKEN_FORGET_COPY,   /* S5 of member_shard.c */
-    CN_BROKEN_CLAIM_CUT,     /* C8, and the engine does not ask either */
-    CN_BROKEN_DROP_PARTIAL,  /* P3 of member_place.c */
-    CN_BROKEN_JOIN_LESS,     /* C15: an engine that tells less is joined, */
-    CN_BROKEN_OLDER_MAP,     /* its map is believed, */
-    CN_BROKEN_FORGETFUL,     /* or what was seen is forgotten with the process */
-    CN_BROKEN_ADOPT_OPEN,    /* C16: a restored shard is served, and its other copies stay */
+    CN_BROKEN_IGNORE_TRIM,  /* C8 */
+    CN_BROKEN_FORGET_COPY,  /* S5 of member_shard.c */
+    CN_BROKEN_CLAIM_CUT,    /* C8, and the engine does not ask either */
+    CN_BROKEN_DROP_PARTIAL, /* P3 of member_place.c */
+    CN_BROKEN_JOIN_LESS,    /* C15: an engine that tells less is joined, */
+    CN_BROKEN_OLDER_MAP,    /* its map is believed, */
+    CN_BROKEN_FORGETFUL,    /* or what was seen is forgotten with the process */
+    CN_BROKEN_ADOPT_OPEN,   /* C16: a restored shard is served, and its other copies stay */
     CN_BROKEN_MEMBER
 };
 extern int cn_member_broken;
