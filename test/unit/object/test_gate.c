@@ -6,7 +6,6 @@
 #include "store/database.h"
 #include "store/sink.h"
 #include "store/store_private.h"
-#include "test/lib/simdisk.h"
 #include "test/unit/object/world.h"
 
 enum { WRITE = 1, WRITE_UNCONFIRMED, READ, SYNC };
@@ -79,28 +78,6 @@ static void cell_destroy(struct cn_object *object, void *instance)
 static const struct cn_class cell = {
     .create = cell_create, .deliver = cell_deliver, .destroy = cell_destroy};
 
-/* --- a disk whose syncs wait ----------------------------------------------------------------- */
-
-static uv_sem_t gate;
-static atomic_bool closed;
-static atomic_uint waiting;
-
-static void before_sync(void *data, const char *name, const char *path)
-{
-    (void)data, (void)name, (void)path;
-    if (!atomic_load(&closed))
-        return;
-    atomic_fetch_add(&waiting, 1);
-    uv_sem_wait(&gate);
-}
-
-static void open_gate(void)
-{
-    atomic_store(&closed, false);
-    for (unsigned i = atomic_load(&waiting); i > 0; i--)
-        uv_sem_post(&gate);
-}
-
 static void run_once(struct world *world)
 {
     for (int i = 0; i < 20; i++)
@@ -110,9 +87,6 @@ static void run_once(struct world *world)
 static struct simdisk *open_world(struct world *world)
 {
     struct simdisk *sim = simdisk_new();
-    CHECK_INT(0, uv_sem_init(&gate, 0));
-    atomic_store(&waiting, 0);
-    atomic_store(&closed, false);
     world_open_on(world, simdisk_disk(sim), CN_LOG_FSYNC, &cell);
     return sim;
 }
@@ -123,8 +97,7 @@ TEST(gate, DO_KV_2_an_unconfirmed_write_holds_no_output_back_and_sync_waits_for_
     struct simdisk *sim = open_world(&world);
     struct answer *first = post(&world, "a", READ);
     run_until(&world, first); /* the object is there, its name durable */
-    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
-    atomic_store(&closed, true);
+    world_hold_syncs(sim);
     struct answer *unconfirmed = post(&world, "a", WRITE_UNCONFIRMED);
     run_until(&world, unconfirmed);
     CHECK_INT(1, (intptr_t)unconfirmed->call.result);
@@ -132,7 +105,7 @@ TEST(gate, DO_KV_2_an_unconfirmed_write_holds_no_output_back_and_sync_waits_for_
     struct answer *write = post(&world, "a", WRITE);
     run_once(&world);
     CHECK(!sync->done && !write->done);
-    open_gate();
+    world_let_syncs_go_on();
     run_until(&world, sync);
     run_until(&world, write);
     CHECK_INT(0, sync->call.envelope.err.code);
@@ -152,8 +125,7 @@ TEST(gate, DO_TX_5_a_failed_flush_resets_the_object_and_fails_every_held_output)
     struct answer *before = post(&world, "a", READ), *other = post(&world, "b", READ);
     run_until(&world, before);
     run_until(&world, other);
-    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
-    atomic_store(&closed, true);
+    world_hold_syncs(sim);
     struct simdisk_fault fault = {.kinds = SIMDISK_SYNC, .at = 1, .code = -EIO, .sticky = true};
     simdisk_set_fault(sim, &fault);
     struct answer *held[3] = {post(&world, "a", WRITE), post(&world, "a", READ),
@@ -161,7 +133,7 @@ TEST(gate, DO_TX_5_a_failed_flush_resets_the_object_and_fails_every_held_output)
     run_once(&world);
     for (int i = 0; i < 3; i++)
         CHECK(!held[i]->done);
-    open_gate();
+    world_let_syncs_go_on();
     for (int i = 0; i < 3; i++) {
         run_until(&world, held[i]);
         CHECK(held[i]->call.envelope.err.code != 0);
@@ -191,8 +163,7 @@ TEST(gate, G3_what_the_log_has_taken_is_answered_when_it_is_durable_on_a_full_di
     struct answer *first = post(&world, "a", READ);
     run_until(&world, first);
     struct cn_err err;
-    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
-    atomic_store(&closed, true);
+    world_hold_syncs(sim);
     struct answer *write = post(&world, "a", WRITE);
     run_once(&world);
     CHECK(!write->done);
@@ -202,7 +173,7 @@ TEST(gate, G3_what_the_log_has_taken_is_answered_when_it_is_durable_on_a_full_di
     struct answer *read = post(&world, "a", READ); /* the gate is asked again */
     run_once(&world);
     CHECK(!write->done && !read->done);
-    open_gate();
+    world_let_syncs_go_on();
     run_until(&world, write);
     run_until(&world, read);
     CHECK_INT(0, write->call.envelope.err.code);
@@ -214,11 +185,11 @@ TEST(gate, G3_what_the_log_has_taken_is_answered_when_it_is_durable_on_a_full_di
     simdisk_free(sim);
 }
 
-static void open_gate_later(void *data)
+static void let_syncs_go_on_later(void *data)
 {
     (void)data;
     uv_sleep(50); /* so long that a lane which does not wait has gone */
-    open_gate();
+    world_let_syncs_go_on();
 }
 
 /* An answer that rests on nothing is held behind one that waits for its write (G2): the lane waits
@@ -230,13 +201,12 @@ TEST(gate, L3_a_lane_that_stops_sends_what_it_holds)
     struct answer *first = post(&world, "a", READ), *second = post(&world, "b", READ);
     run_until(&world, first);
     run_until(&world, second);
-    simdisk_set_hook(sim, SIMDISK_SYNC, before_sync, NULL);
-    atomic_store(&closed, true);
+    world_hold_syncs(sim);
     struct answer *write = post(&world, "a", WRITE), *read = post(&world, "b", READ);
     run_once(&world);
     CHECK(!write->done && !read->done);
     uv_thread_t thread;
-    CHECK_INT(0, uv_thread_create(&thread, open_gate_later, NULL));
+    CHECK_INT(0, uv_thread_create(&thread, let_syncs_go_on_later, NULL));
     world_close(&world);
     uv_thread_join(&thread);
     CHECK(write->done && read->done);
@@ -256,10 +226,7 @@ static atomic_bool lease, refuses;
 static int sink_settle(void *data, const struct cn_sink_batch *batch, struct cn_err *err)
 {
     (void)data, (void)batch;
-    if (atomic_load(&closed)) {
-        atomic_fetch_add(&waiting, 1);
-        uv_sem_wait(&gate);
-    }
+    world_before_sync(NULL, NULL, NULL);
     return atomic_load(&refuses) ? cn_err_set(err, CN_EREADONLY, "the session is over") : 0;
 }
 
@@ -367,7 +334,7 @@ TEST(gate, K2_what_the_sink_refuses_is_told_to_nobody_and_the_object_is_reset)
     struct answer *first = post(&world, "a", READ), *other = post(&world, "b", READ);
     run_until(&world, first);
     run_until(&world, other);
-    atomic_store(&closed, true);
+    world_hold_syncs(sim);
     struct answer *held[2] = {post(&world, "a", WRITE), post(&world, "a", READ)};
     run_once(&world);
     CHECK(!held[0]->done && !held[1]->done);
@@ -376,7 +343,7 @@ TEST(gate, K2_what_the_sink_refuses_is_told_to_nobody_and_the_object_is_reset)
     struct answer *kept = post(&world, "b", READ);
     run_once(&world);
     CHECK(!kept->done);
-    open_gate();
+    world_let_syncs_go_on();
     for (int i = 0; i < 2; i++) {
         run_until(&world, held[i]);
         CHECK(held[i]->call.envelope.faults & CN_FAULT_RESET);

@@ -5,7 +5,6 @@
 
 #include "base/block.h"
 #include "store/database.h"
-#include "test/lib/simdisk.h"
 #include "test/unit/object/world.h"
 
 enum { PARK = 1, LENT };
@@ -163,6 +162,7 @@ TEST(turn, O5_what_nobody_writes_holds_back_what_nobody_sends)
 {
     struct rig rig;
     rig_open(&rig, &cell);
+    world_hold_syncs(rig.sim);
     struct cn_object_lane *lane = &rig.world.lane;
     cn_turn_begin(lane);
     CHECK(cn_object_lane_open(lane) && !cn_object_lane_gate(lane));
@@ -178,6 +178,7 @@ TEST(turn, O5_what_nobody_writes_holds_back_what_nobody_sends)
     cn_object_leave(objects[1]);
     CHECK(rig.answers[1]->call.envelope.output.stray == lane->stray_last);
     CHECK(lane->stray_last == 1);
+    world_let_syncs_go_on();
     run_until(&rig.world, rig.answers[1]);
     CHECK(cn_store_durable(rig.world.store) >= objects[0]->last_lsn);
     CHECK(cn_object_lane_open(lane) && lane->stray_done == lane->stray_last);
@@ -191,6 +192,7 @@ TEST(turn, O5_when_the_object_is_reset_what_it_had_committed_is_waited_for)
 {
     struct rig rig;
     rig_open(&rig, &cell);
+    world_hold_syncs(rig.sim);
     struct cn_object_lane *lane = &rig.world.lane;
     cn_turn_begin(lane);
     write_row(objects[0]);
@@ -203,6 +205,7 @@ TEST(turn, O5_when_the_object_is_reset_what_it_had_committed_is_waited_for)
     cn_object_output(cn_object_lane_gate(lane), &parcel.output, parcel_send);
     CHECK_INT(0, parcel.sent);
     cn_turn_end(lane);
+    world_let_syncs_go_on();
     while (!parcel.sent)
         uv_run(&rig.world.loop, UV_RUN_ONCE);
     CHECK_INT(1, parcel.sent);
@@ -220,6 +223,7 @@ TEST(turn, O5_what_nobody_sends_fails_with_a_write_of_its_turn)
     for (int last = 0; last < 2; last++) {
         struct rig rig;
         rig_open(&rig, &cell);
+        world_hold_syncs(rig.sim);
         struct cn_object_lane *lane = &rig.world.lane;
         struct parcel parcel = {0};
         cn_turn_begin(lane);
@@ -230,6 +234,7 @@ TEST(turn, O5_what_nobody_sends_fails_with_a_write_of_its_turn)
         CHECK_INT(0, parcel.sent);
         cn_turn_end(lane);
         CHECK_INT(-1, parcel.sent);
+        world_let_syncs_go_on();
         cn_object_enter(objects[1 - last]);
         cn_call_reply(parked[1 - last], NULL);
         cn_object_leave(objects[1 - last]);

@@ -2,6 +2,7 @@
 /* A node with one lane, run by hand, for tests of the core with classes in C. */
 #ifndef CN_TEST_OBJECT_WORLD_H
 #define CN_TEST_OBJECT_WORLD_H
+#include <pthread.h>
 #include <string.h>
 
 #include "base/disk.h"
@@ -11,6 +12,7 @@
 #include "object/node.h"
 #include "store/history.h"
 #include "store/store.h"
+#include "test/lib/simdisk.h"
 #include "test/lib/test.h"
 
 struct fake_clock {
@@ -216,6 +218,41 @@ static inline intptr_t ask(struct world *world, const char *name, intptr_t what)
     intptr_t result = (intptr_t)answer->call.result;
     cn_free(answer);
     return result;
+}
+
+/* --- syncs that wait while a test looks at what waits for them --------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool held;
+} world_syncs = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+
+/* A sync, on its thread. */
+static inline void world_before_sync(void *data, const char *name, const char *path)
+{
+    (void)data, (void)name, (void)path;
+    pthread_mutex_lock(&world_syncs.lock);
+    while (world_syncs.held)
+        pthread_cond_wait(&world_syncs.changed, &world_syncs.lock);
+    pthread_mutex_unlock(&world_syncs.lock);
+}
+
+/* From here on nothing becomes durable on `sim`. */
+static inline void world_hold_syncs(struct simdisk *sim)
+{
+    pthread_mutex_lock(&world_syncs.lock);
+    world_syncs.held = true;
+    pthread_mutex_unlock(&world_syncs.lock);
+    simdisk_set_hook(sim, SIMDISK_SYNC, world_before_sync, NULL);
+}
+
+static inline void world_let_syncs_go_on(void)
+{
+    pthread_mutex_lock(&world_syncs.lock);
+    world_syncs.held = false;
+    pthread_cond_broadcast(&world_syncs.changed);
+    pthread_mutex_unlock(&world_syncs.lock);
 }
 
 /* An output by itself. */
