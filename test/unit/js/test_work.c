@@ -285,10 +285,16 @@ TEST(js_work, of_a_context_that_has_gone_is_released)
 TEST(js_work, slow_work_without_a_thread_is_a_RangeError_and_does_not_run)
 {
     begin();
-    int before = atomic_load(&ran);
-    threadless = true;
-    start_as("a", true, false, NULL);
-    threadless = false;
+    unsigned before;
+    /* A thread that is about to end, of the test before this one, may take the work. */
+    do {
+        uv_run(&loop, UV_RUN_DEFAULT);
+        before = atomic_load(&ran);
+        threadless = true;
+        start_as("a", true, false, NULL);
+        threadless = false;
+        uv_run(&loop, UV_RUN_DEFAULT);
+    } while (strncmp(outcome("a"), "ok:", 3) == 0);
     CHECK_STR("RangeError", js_rig_run(&rig, "globalThis.a.slice(3, 13)"));
     CHECK_INT(before, atomic_load(&ran));
     start_as("b", true, false, NULL);
