@@ -34,7 +34,8 @@ enum cn_err_code {
     CN_EOLDER = -10020,       /* the other side knows less than it has told before */
 };
 
-#define CN_ERR_TEXT_MAX 512
+/* With `code` it fills 512 bytes: errors are parts of messages, CN_ALLOC_CACHED_MAX. */
+#define CN_ERR_TEXT_MAX 508
 
 struct cn_err {
     int code; /* 0 while nothing failed */

@@ -30,6 +30,11 @@ char *cn_strndup(const char *text, size_t length); /* adds the NUL */
 void *cn_memdup(const void *bytes, size_t size);
 char *cn_sprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The largest block that a thread keeps for its next allocation (glibc's tcache): a larger one costs
+ * a lock and a search for each. What is made for every request stays below, asserted where it is
+ * declared. */
+#define CN_ALLOC_CACHED_MAX 1032
+
 #define CN_NEW(type) ((type *)cn_alloc_zero(sizeof(type)))
 
 /* Room for one more at the end of an array that has `count` items in room for `capacity`: doubles

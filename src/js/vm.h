@@ -90,9 +90,9 @@ struct cn_js_owner_hooks {
 struct cn_js_cause {
     uint64_t request;
     uint64_t trace;
-    bool unsampled; /* no trace is wanted */
     uint64_t event; /* which of the events of that request */
     uint32_t depth; /* how many calls from script to script led to it */
+    bool unsampled; /* no trace is wanted */
 };
 
 /* What a watchdog on another thread sees of a VM, and may ask of it. */

@@ -42,6 +42,7 @@ enum cn_call_kind {
 struct cn_call {
     struct cn_envelope envelope; /* its link, while ARRIVED: in an inbox, then in object->running */
     enum cn_call_kind kind;
+    unsigned op; /* CN_CALL_OTHER: the operation, a service's own number; it is counted */
     struct cn_namespace *ns;
     struct cn_object_key key;
     char *name; /* owned; the name the id was made from, or NULL */
@@ -56,7 +57,6 @@ struct cn_call {
     uint64_t trace; /* and of its trace; 0: none */
     void (*taken_back)(struct cn_call *call);
     uint64_t arrived_ns; /* at the owner's lane */
-    unsigned op;         /* CN_CALL_OTHER: the operation, a service's own number; it is counted */
 };
 
 static inline struct cn_call *cn_call_of(struct cn_envelope *envelope)

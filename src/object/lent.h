@@ -74,7 +74,7 @@ struct cn_lent_given {
 
 struct cn_lent_list {
     struct cn_lent_given *items; /* owned */
-    size_t count;
+    unsigned count;
     bool wanted; /* the answer goes to another node: otherwise nothing is added */
 };
 

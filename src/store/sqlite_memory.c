@@ -21,36 +21,39 @@ static _Atomic int64_t guests;       /* what their statements have, to STEP for 
 static _Thread_local int64_t *guest; /* the statement that runs; NULL: none */
 static _Thread_local int64_t guest_uncounted;
 
-static void count_guest(int64_t bytes)
+/* Adds what a thread has counted to the sum of all, when it is much. */
+static inline void add(int64_t *counted, int64_t bytes, _Atomic int64_t *sum)
 {
-    *guest += bytes;
-    guest_uncounted += bytes;
-    if (guest_uncounted < STEP && guest_uncounted > -STEP)
+    *counted += bytes;
+    if (*counted<STEP && * counted> - STEP)
         return;
-    atomic_fetch_add_explicit(&guests, guest_uncounted, memory_order_relaxed);
-    guest_uncounted = 0;
+    atomic_fetch_add_explicit(sum, *counted, memory_order_relaxed);
+    *counted = 0;
 }
 
-/* Q1 */
-static bool is_refused(size_t size)
+static bool is_guest_refused(size_t size)
 {
     uint64_t limit = cn_account_limit();
-    if (!guest || !limit || *guest + (int64_t)size <= CN_GUEST_FREE)
+    if (!limit || *guest + (int64_t)size <= CN_GUEST_FREE)
         return false;
     uint64_t all = (uint64_t)atomic_load_explicit(&guests, memory_order_relaxed) + size;
     return cn_account_level() >= CN_ACCOUNT_RELIEVE_BODIES ||
            (all > limit / 4 && cn_account_used() > limit / 2);
 }
 
-static void count(int64_t bytes)
+/* Q1 */
+static inline bool is_refused(size_t size)
 {
-    uncounted += bytes;
-    if (guest)
-        count_guest(bytes);
-    if (uncounted < STEP && uncounted > -STEP)
+    return guest && is_guest_refused(size);
+}
+
+static inline void count(int64_t bytes)
+{
+    add(&uncounted, bytes, &total);
+    if (!guest)
         return;
-    atomic_fetch_add_explicit(&total, uncounted, memory_order_relaxed);
-    uncounted = 0;
+    *guest += bytes;
+    add(&guest_uncounted, bytes, &guests);
 }
 
 static void *take(int size)

@@ -116,8 +116,8 @@ static inline bool cn_event_is_answered(const struct cn_event *event)
 /* Of its turns. */
 static inline struct cn_js_cause cn_event_cause(const struct cn_event *event)
 {
-    return (struct cn_js_cause){event->id, event->trace, event->unsampled, event->handle,
-                                event->depth};
+    return (struct cn_js_cause){event->id, event->trace, event->handle, event->depth,
+                                event->unsampled};
 }
 
 /* One of the instance's, in its list and its lane's table. NULL: CN_EVENTS_MAX are under way. */

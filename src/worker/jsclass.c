@@ -154,8 +154,8 @@ static void set_cause(struct cn_object *object, struct cn_instance *instance, st
         call->trace = cn_trace_begin(instance, kinds[call->kind], class_name(instance, object->ns),
                                      object, &call->envelope.origin);
     lane->vm->cause =
-        (struct cn_js_cause){call->envelope.origin.request, call->trace,
-                             call->envelope.origin.unsampled, 0, call->envelope.origin.depth};
+        (struct cn_js_cause){call->envelope.origin.request, call->trace, 0,
+                             call->envelope.origin.depth, call->envelope.origin.unsampled};
 }
 
 /* Begins a turn for the call. False: the object was reset meanwhile, and the call has failed. */

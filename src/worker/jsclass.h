@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/mem.h"
 #include "js/context.h"
 #include "js/engine/alloc.h"
 #include "object/call.h"
@@ -33,6 +34,7 @@ struct cn_jscall {
     struct cn_message message;
     struct cn_js_pin callback; /* on the caller's lane */
 };
+_Static_assert(sizeof(struct cn_jscall) <= CN_ALLOC_CACHED_MAX, "one is made for each call");
 
 struct cn_jsobject {
     struct cn_object *object;
