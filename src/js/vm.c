@@ -274,8 +274,8 @@ struct cn_js_cause cn_js_cause(const struct cn_js_vm *vm)
     uint64_t request =
         (uint64_t)clock[CN_JS_REQUEST_HIGH] << 32 | (uint32_t)clock[CN_JS_REQUEST_LOW];
     uint32_t hops = (uint32_t)clock[CN_JS_HOPS];
-    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE],
-                                (uint64_t)clock[CN_JS_EVENT], hops >> 1, (hops & 1) != 0};
+    return (struct cn_js_cause){request, (uint64_t)clock[CN_JS_TRACE], (uint64_t)clock[CN_JS_EVENT],
+                                hops >> 1, (hops & 1) != 0};
 }
 
 /* V1. The number of the owner is the hooks' to write. */
