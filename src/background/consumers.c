@@ -49,7 +49,7 @@ struct batch {
     uint64_t lease;
     size_t count;
     struct cn_queue_verdict *verdicts; /* owned; one for each message, which they name */
-    bool all, release;                 /* all are acknowledged; it was not tried */
+    bool release;                      /* it was not tried */
     unsigned tries;
 };
 
@@ -134,7 +134,7 @@ static void settle(struct batch *batch, enum cn_queue_op op)
     call->lease = batch->lease;
     call->policy = batch->policy;
     call->release = batch->release;
-    if (op == CN_QUEUE_ACK || !(batch->all || batch->release)) {
+    if (!batch->release) {
         call->verdicts = copy_verdicts(batch);
         call->verdict_count = batch->count;
     }
@@ -196,29 +196,18 @@ static bool read_verdict(const uint8_t *bytes, struct cn_queue_verdict *verdict)
     return true;
 }
 
-/* What releases before this one answer if all are acknowledged: nothing. */
-static bool is_older_assent(const struct batch *batch, const struct cn_background_answer *answer)
-{
-    return batch->disk && answer->result_size == 0;
-}
-
 /* False: N4. */
 static bool read_verdicts(struct batch *batch, const struct cn_background_answer *answer)
 {
-    batch->all = true;
-    if (is_older_assent(batch, answer))
-        return true;
     bool known = answer->result_size == VERDICT_SIZE * batch->count;
-    for (size_t i = 0; i < batch->count && known; i++) {
+    for (size_t i = 0; i < batch->count && known; i++)
         known = read_verdict(answer->result + VERDICT_SIZE * i, &batch->verdicts[i]);
-        batch->all = batch->all && !batch->verdicts[i].retry;
-    }
     return known;
 }
 
+/* N4: what a batch begins with, and what it goes back to. */
 static void retry_all(struct batch *batch)
 {
-    batch->all = false;
     for (size_t i = 0; i < batch->count; i++) {
         batch->verdicts[i].retry = true;
         batch->verdicts[i].delay_s = -1;
@@ -313,6 +302,7 @@ static struct batch *new_batch(struct consumer *consumer, const struct cn_queue_
         batch->verdicts[i].row = call->messages[i].row;
         batch->verdicts[i].attempts = call->messages[i].attempts;
     }
+    retry_all(batch);
     return batch;
 }
 

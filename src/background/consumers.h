@@ -26,7 +26,9 @@
  *     that they had (worker/background.h, B2). One that a node does not take (it is drained, or of
  *     an older release) costs the way there and back, and runs here, counted as that node's.
  * N4  A message is acknowledged by a verdict that says so and by nothing else. An answer that is
- *     not understood (its length, a verdict, a delay) is a failure: all its messages come again.
+ *     not understood (none, its length, a verdict, a delay) is a failure, from wherever it comes:
+ *     all its messages come again. A node of a release whose handlers answer nothing when they
+ *     acknowledge all gets no batch (remote/question.h, Q3).
  * N5  A batch that could not be settled (the disk is full) comes again at once from a queue that
  *     was reset by that. So the lane takes no other one of this queue until its timer has fired.
  *

@@ -2,7 +2,9 @@
 #include "remote/question.h"
 
 #include <assert.h>
+#include <string.h>
 
+#include "base/assert.h"
 #include "base/err.h"
 #include "base/wire.h"
 #include "object/call.h"
@@ -108,4 +110,26 @@ void cn_question_clear(struct cn_question *question)
 void cn_reply_clear(struct cn_reply *reply)
 {
     cn_wire_clear(reply_fields, reply);
+}
+
+/* --- events: Q3 -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word, *handler;
+} events[] = {{"batch", "queue"}, {"queue", "queue"}};
+
+const char *cn_event_word(const char *handler)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(events); i++)
+        if (strcmp(events[i].handler, handler) == 0)
+            return events[i].word;
+    return handler;
+}
+
+const char *cn_event_handler(const uint8_t *word, size_t size)
+{
+    for (size_t i = 0; i < CN_ARRAY_COUNT(events); i++)
+        if (size == strlen(events[i].word) && memcmp(word, events[i].word, size) == 0)
+            return events[i].handler;
+    return NULL;
 }

@@ -21,6 +21,11 @@
  * Q1  Kinds, types and numbers of fields are for ever; new ones are added (W2).
  * Q2  What is read is checked: kinds are those that a peer may send, sizes are bounded, texts have
  *     no NUL, and the code of an error is negative: others assert that (base/err.h).
+ * Q3  Other nodes run one handler, "queue", and are asked for it by the word "batch". Releases
+ *     before knew the word "queue" alone, and answered nothing if all messages were acknowledged,
+ *     which is no answer (N4 of background/consumers.h): they refuse the new word, and the batch
+ *     runs where the queue is. Their own batches are run here, and answered in full, which they
+ *     understand.
  *
  * Threads:   none of its own.
  * Ownership: cn_question_get() and cn_reply_get() fill structs that own their texts; the body is
@@ -86,5 +91,10 @@ int cn_reply_get(struct cn_reply *reply, const uint8_t *bytes, size_t size, cons
                  size_t *body_size);
 void cn_question_clear(struct cn_question *question);
 void cn_reply_clear(struct cn_reply *reply);
+
+/* Q3: the word for a handler, which is the handler itself if others do not run it; and the handler
+ * that a word asks for. NULL: none. */
+const char *cn_event_word(const char *handler);
+const char *cn_event_handler(const uint8_t *word, size_t size);
 
 #endif

@@ -110,8 +110,9 @@ void cn_stubs_carry(struct cn_remote_lane *lane, struct cn_dispatch *dispatch)
                                    .method = event ? dispatch->script : dispatch->method,
                                    .origin = dispatch->envelope.origin};
     if (event) {
-        question.name = (uint8_t *)dispatch->handler;
-        question.name_size = strlen(dispatch->handler);
+        const char *word = cn_event_word(dispatch->handler);
+        question.name = (uint8_t *)word;
+        question.name_size = strlen(word);
     }
     struct sent *sent = CN_NEW(struct sent);
     sent->lane = lane;
@@ -251,19 +252,17 @@ void cn_stubs_asked(struct cn_remote_lane *lane, const struct cn_pipe_asker *ask
 void cn_event_asked(struct cn_remote_lane *lane, uint64_t ticket, struct cn_question *question,
                     const uint8_t *body, size_t size)
 {
-    static const char queue[] = "queue"; /* the only handler that others may run */
     const struct cn_remote_options *options = &lane->remote->options;
     struct ticket own = {.lane = lane, .number = ticket};
     struct cn_reply refused = {.type = CN_REPLY_REFUSED};
-    bool known = question->name_size == strlen(queue) &&
-                 memcmp(question->name, queue, question->name_size) == 0;
-    if (!known || lane->objects->stopping ||
+    const char *handler = cn_event_handler(question->name, question->name_size);
+    if (!handler || lane->objects->stopping ||
         (options->is_ready && !options->is_ready(options->data)) ||
         !cn_dispatch_has_taker(lane->objects->data, question->method)) {
         cn_incoming_reply(lane, ticket, &refused, NULL, 0);
         return;
     }
-    struct cn_dispatch *dispatch = new_dispatch(&own, queue, body, size, &question->origin);
+    struct cn_dispatch *dispatch = new_dispatch(&own, handler, body, size, &question->origin);
     dispatch->script = question->method;
     question->method = NULL;
     cn_dispatch_send(dispatch, NULL);

@@ -59,6 +59,8 @@ static void run_round(struct cn_namespace *ns, double times[3])
     double received = now_us();
     struct cn_queue_call *settle = cn_queue_call_new(ns, CN_QUEUE_SETTLE);
     settle->lease = receive->lease;
+    settle->verdicts = cn_alloc_zero(receive->count * sizeof(*settle->verdicts));
+    settle->verdict_count = receive->count;
     service_rig_call(&rig, &settle->base);
     double settled = now_us();
     cn_service_call_free(&settle->base);

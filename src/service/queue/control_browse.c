@@ -279,6 +279,8 @@ static int64_t move_batch(struct cn_control_call *call, struct cn_namespace *fro
     struct cn_err ignored;
     settled->lease = taken->lease;
     settled->release = rc < 0;
+    settled->verdicts = cn_alloc_zero(taken->count * sizeof(*settled->verdicts)); /* acknowledged */
+    settled->verdict_count = taken->count;
     settled->policy = taken->policy;
     int settle_rc = cn_control_ask(call, &settled->base, rc < 0 ? &ignored : err);
     int64_t moved = rc < 0 ? rc : settle_rc < 0 ? settle_rc : (int64_t)taken->count;

@@ -347,6 +347,14 @@ static int settle(struct cn_queue *queue, struct lease *lease, const struct cn_q
     return end_dead_letters(queue, dead, rc);
 }
 
+static bool all_are_acknowledged(const struct cn_queue_call *call)
+{
+    for (size_t i = 0; i < call->verdict_count; i++)
+        if (call->verdicts[i].retry)
+            return false;
+    return true;
+}
+
 static int op_settle(struct cn_queue *queue, struct cn_queue_call *call, struct cn_err *err)
 {
     struct lease *lease = find_lease(queue, call->lease);
@@ -354,19 +362,21 @@ static int op_settle(struct cn_queue *queue, struct cn_queue_call *call, struct 
         call->unknown = true;
         return 0;
     }
-    if (!call->verdicts && !call->release && lease->left == lease->count) {
+    if (call->release)
+        return settle(queue, lease, &call->policy, NULL, true, err);
+    if (!call->verdicts) { /* Q4: whoever has them says them by the messages then */
+        call->unknown = true;
+        return 0;
+    }
+    if (call->verdict_count != lease->count)
+        return cn_err_set(err, CN_EINVALID, "%zu verdicts for %zu messages", call->verdict_count,
+                          lease->count);
+    if (lease->left == lease->count && all_are_acknowledged(call)) {
         int rc = ack_all(queue, lease, err);
         free_lease(lease);
         return rc;
     }
-    if (!call->verdicts && !call->release) {
-        call->verdicts = cn_alloc_zero(lease->count * sizeof(*call->verdicts));
-        call->verdict_count = lease->count;
-    }
-    if (call->verdicts && call->verdict_count != lease->count)
-        return cn_err_set(err, CN_EINVALID, "%zu verdicts for %zu messages", call->verdict_count,
-                          lease->count);
-    return settle(queue, lease, &call->policy, call->verdicts, call->release, err);
+    return settle(queue, lease, &call->policy, call->verdicts, false, err);
 }
 
 /* The message of a delivery that is still out, or NULL. */

@@ -23,6 +23,8 @@
  *     receiving reads behind a cursor, acknowledging deletes a run of rows at its beginning. What
  *     each of them costs does not depend on how many messages wait
  *     (docs/understand/performance.md).
+ * Q4  A message is acknowledged by a verdict that names it, or stands at its place in its lease.
+ *     No verdict, too few or too many acknowledge nothing.
  *
  * Threads and ownership: service/service.h. */
 #ifndef CN_SERVICE_QUEUE_QUEUE_H
@@ -107,12 +109,14 @@ struct cn_queue_call {
     unsigned lease_ms;
     struct cn_queue_policy policy; /* settle and ack take it too */
     uint64_t lease;                /* answered; what settle names */
-    /* Settle: one for each message of the lease; NULL: all are acknowledged. Ack: any. */
+    /* Settle: one for each message of the lease, unless `release`. Ack: any. */
     struct cn_queue_verdict *verdicts; /* owned */
     size_t verdict_count;
     bool release;   /* settle: it was not tried: deliver it again, attempts as they are */
     size_t settled; /* ack: how many leases were still good */
-    bool unknown; /* settle answers: there is no such lease; ack says what became of the messages */
+    /* Settle answers: there is no such lease, or no verdict was given; ack says what became of the
+     * messages. */
+    bool unknown;
     /* Configure. */
     int paused;          /* -1, 0, 1 */
     int64_t retention_s; /* -1 */

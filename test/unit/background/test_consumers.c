@@ -349,15 +349,19 @@ TEST(consumers, batches_go_where_the_fewest_run_and_here_first)
     close_lane(disk);
 }
 
-/* N4: what a node of an earlier release answers if all are acknowledged. */
-TEST(consumers, nothing_from_another_node_is_its_assent)
+/* N4 */
+TEST(consumers, nothing_from_another_node_acknowledges_nothing)
 {
     struct cn_disk *disk = open_spread(2);
     send_texts("ab");
     CHECK_STR("0 5", places(2));
     acknowledge();
     CHECK_STR("5", places(1));
+    CHECK_STR("b1", next_event());
     answer(&(struct cn_background_answer){0});
+    CHECK_STR("0", places(1));
+    CHECK_STR("b2", next_event());
+    acknowledge();
     while (waiting() != 0)
         uv_run(&rig.loop, UV_RUN_NOWAIT);
     close_lane(disk);

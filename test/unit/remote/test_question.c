@@ -133,3 +133,16 @@ TEST(reply, is_refused_if_its_code_is_none_of_an_error)
         cn_buf_fini(&out);
     }
 }
+
+/* Q3. A release whose answers of nothing are assent knows "queue" alone. */
+TEST(event, is_asked_for_by_a_word_that_earlier_releases_refuse)
+{
+    CHECK_STR("batch", cn_event_word("queue"));
+    CHECK_STR("queue", cn_event_handler((const uint8_t *)"batch", 5));
+    CHECK_STR("queue", cn_event_handler((const uint8_t *)"queue", 5));
+    CHECK(!cn_event_handler((const uint8_t *)"scheduled", 9));
+    CHECK(!cn_event_handler((const uint8_t *)"batches", 7));
+    CHECK(!cn_event_handler((const uint8_t *)"batch", 4));
+    CHECK(!cn_event_handler((const uint8_t *)"batch", 6)); /* and its NUL */
+    CHECK(!cn_event_handler(NULL, 0));
+}

@@ -859,6 +859,7 @@ TEST(event, is_refused_where_its_script_does_not_run)
     CHECK_INT(CN_REPLY_REFUSED, ask_event("queues", 6));
     CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 4));
     CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 6)); /* and its NUL */
+    CHECK_INT(CN_REPLY_REFUSED, ask_event("batch", 6));
     ready = false;
     CHECK_INT(CN_REPLY_REFUSED, ask_event("queue", 5));
     ready = true;

@@ -79,8 +79,21 @@ static void settle_all(const struct cn_queue_call *received)
 {
     struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SETTLE);
     call->lease = received->lease;
+    call->verdicts = cn_alloc_zero(received->count * sizeof(*call->verdicts));
+    call->verdict_count = received->count;
     service_rig_call(&rig, &call->base);
     cn_service_call_free(&call->base);
+}
+
+/* Whether it is told to say them by the messages. */
+static bool settle_without_verdicts(const struct cn_queue_call *received)
+{
+    struct cn_queue_call *call = cn_queue_call_new(rig.ns, CN_QUEUE_SETTLE);
+    call->lease = received->lease;
+    service_rig_call(&rig, &call->base);
+    bool unknown = call->unknown;
+    cn_service_call_free(&call->base);
+    return unknown;
 }
 
 static struct cn_queue_metrics metrics(void)
@@ -189,6 +202,23 @@ TEST(queue, a_restart_delivers_what_was_not_settled)
     cn_service_call_free(&first->base);
     service_rig_close(&rig);
     cn_disk_system_free(rig.disk);
+}
+
+/* Q4 */
+TEST(queue, no_verdict_acknowledges_nothing)
+{
+    struct cn_disk *disk = open_rig();
+    send_text("a", 0);
+    send_text("b", 0);
+    struct cn_queue_call *received = receive(10, 60000);
+    CHECK(settle_without_verdicts(received));
+    CHECK_INT(2, metrics().count);
+    CHECK_INT(2, metrics().leased);
+    CHECK_INT(1, ack(received, 1, false, -1)); /* by the messages they still can be */
+    CHECK_INT(1, metrics().count);
+    cn_service_call_free(&received->base);
+    service_rig_close(&rig);
+    cn_disk_system_free(disk);
 }
 
 /* Q2: leases were counted from 1 whenever the queue was loaded, so a verdict that came late, from a
