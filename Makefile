@@ -302,6 +302,7 @@ docs-check: ## whether these pages are up to date
 	@node tools/compat-table.mjs --check
 	@node tools/service-table.mjs --check
 	@node tools/reference-pages.mjs --check
+	@test ! -x $(B)/cairn || node tools/reference-pages.mjs --commands $(B)/cairn --check
 
 docs-lint: ## how the pages read: long lines, cells and sentences, terms, links; a table of their readability
 	@node tools/lint-docs.mjs --table

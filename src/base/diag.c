@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +17,8 @@
 static struct {
     enum cn_diag_format format;
     enum cn_diag_level least;
-} diag = {CN_DIAG_PRETTY, CN_DIAG_INFO};
+    bool coloured;
+} diag = {CN_DIAG_PRETTY, CN_DIAG_INFO, false};
 
 static struct {
     pthread_mutex_t lock; /* guards the list, and is held while its functions run */
@@ -30,6 +32,14 @@ void cn_diag_setup(enum cn_diag_format format, enum cn_diag_level least)
 {
     diag.format = format;
     diag.least = least;
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    diag.coloured = format == CN_DIAG_PRETTY && !(no && *no) && isatty(STDERR_FILENO) && term &&
+                    strcmp(term, "dumb") != 0;
+}
+
+bool cn_diag_coloured(void)
+{
+    return diag.coloured;
 }
 
 enum cn_diag_format cn_diag_format(void)
@@ -78,14 +88,23 @@ void cn_diag_append_note(struct cn_buf *line, const struct cn_diag_note *note)
 
 static void append_pretty(struct cn_buf *line, const struct cn_diag_note *note)
 {
+    static const char *const colours[] = {"2", "32", "33", "31"}; /* of the levels */
+    if (diag.coloured)
+        cn_buf_append_str(line, "\033[2m");
     append_time(line, "%H:%M:%S", note->time_ms);
+    if (diag.coloured)
+        cn_buf_printf(line, "\033[0;%sm", colours[note->level]);
     cn_buf_printf(line, " %-5s ", level_names[note->level]);
+    if (diag.coloured)
+        cn_buf_append_str(line, "\033[0;2m");
     for (size_t i = 0; i < note->count; i++) {
         if (!note->fields[i].text)
             continue;
         cn_buf_printf(line, "%s=%.*s ", note->fields[i].name, (int)field_length(&note->fields[i]),
                       note->fields[i].text);
     }
+    if (diag.coloured)
+        cn_buf_append_str(line, "\033[0m");
     cn_buf_append(line, note->text, note->length);
     cn_buf_append_byte(line, '\n');
 }

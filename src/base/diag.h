@@ -29,6 +29,9 @@ struct cn_diag_field {
 #define CN_DIAG_EXCEPTION "exception"
 
 void cn_diag_setup(enum cn_diag_format format, enum cn_diag_level least);
+/* Whether messages for people go to a terminal that shows colours (NO_COLOR is not set): the form
+ * is then "pretty". */
+bool cn_diag_coloured(void);
 int cn_diag_enabled(enum cn_diag_level level);
 enum cn_diag_format cn_diag_format(void);
 

@@ -17,6 +17,7 @@
 #include "object/secret.h"
 #include "project/classes.h"
 #include "server/offline.h"
+#include "server/data.h"
 #include "store/check.h"
 #include "v4/depot.h"
 #include "v4/tokens.h"
@@ -88,6 +89,8 @@ static int run(const struct cn_args *args)
     if (rc == 0 && !backup)
         check_others(disk, path, &report);
     cn_disk_system_free(disk);
+    if (rc == CN_ELOCKED)
+        cn_data_tell_holder(path, &err);
     if (rc < 0) {
         fprintf(stderr, "cairn: %s: %s\n", path, err.text);
         return 3;

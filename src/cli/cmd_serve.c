@@ -73,7 +73,7 @@ static const struct cn_option flags[] = {
     CN_OPTION_RECOVER(AT(deploy.wishes.recover)),
     CN_OPTION_ALLOW_MISSING(AT(deploy.project.allow_missing)),
     {"admin", 0, "HOST:PORT", "CAIRN_ADMIN",
-     "address of the admin listener, or off (127.0.0.1:8788; dev: off)", AT(admin), 0},
+     "address of the admin listener, or off (127.0.0.1:8788; dev: any free port)", AT(admin), 0},
     {"admin-token", 0, "TOKEN", "CAIRN_ADMIN_TOKEN",
      "its token; the variable keeps it out of the list of processes", AT(admin_token), 0},
     {"health", 0, "HOST:PORT", "CAIRN_HEALTH",

@@ -17,6 +17,7 @@
 #include "text/hex.h"
 
 #define ADDRESS_DEFAULT "127.0.0.1:8788"
+#define ADDRESS_ANY "127.0.0.1:0" /* of `cairn dev`, of which there may be several */
 #define TOKEN_SIZE_MIN 16
 #define TOKEN_SIZE_MAX 512
 
@@ -139,7 +140,7 @@ int cn_adminconf_choose(struct cn_adminconf *conf, const struct cn_adminconf_wis
     options->health_host = conf->health_host;
     options->port_optional = !text;
     if (!text)
-        text = wishes->development ? "off" : ADDRESS_DEFAULT;
+        text = wishes->development ? ADDRESS_ANY : ADDRESS_DEFAULT;
     if (strcmp(text, "off") == 0)
         return 0;
     if (strncmp(text, "https://", 8) == 0) {

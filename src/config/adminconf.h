@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config/adminconf.h - where the admin listener is and who may use it: flags, variables, [cairn].
  *
- *     --admin HOST:PORT          default 127.0.0.1:8788 (cairn dev: off)
+ *     --admin HOST:PORT          default 127.0.0.1:8788 (cairn dev: any free port)
  *     --admin https://HOST:PORT  with the server's certificate
  *     --admin off
  *     --health HOST:PORT         /healthz and /readyz alone, for a load balancer; default: none

@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/whose.h"
 #include "net/http_conn.h"
 #include "net/tls.h"
 
@@ -115,8 +116,13 @@ int cn_http_bind(const char *host, uint16_t port, int *fds, size_t count, uint16
     }
     freeaddrinfo(all);
     if (rc < 0) {
+        char who[CN_WHOSE_TEXT_MAX];
         while (opened > 0)
             close(fds[--opened]);
+        if (rc == -EADDRINUSE) {
+            cn_whose_port(port, who);
+            return cn_err_set(err, rc, "port %u is taken by %s", port, who);
+        }
         cn_err_context(err, "listen on %s port %u", any ? "*" : host, port);
         return rc;
     }

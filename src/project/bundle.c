@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/diag.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -250,9 +251,14 @@ void cn_bundle_fini(struct cn_bundle *bundle)
 
 /* ---- building ------------------------------------------------------------------- */
 
-static int run_job(struct cn_bundler *bundler, const struct cn_bundle_options *options,
-                   const struct cn_buf *job, struct cn_buf *messages, struct cn_err *err)
+/* `cairn dev` says when it begins, and how long it took. */
+static int run_job(struct cn_bundler *bundler, const struct cn_config *config,
+                   const struct cn_bundle_options *options, const struct cn_buf *job,
+                   struct cn_buf *messages, struct cn_err *err)
 {
+    uint64_t began_ns = cn_clock_mono_ns(cn_clock_system());
+    if (options->development)
+        cn_info("%s: building", config->name);
     struct cn_buf text = {0};
     struct cn_confnode *answer = NULL;
     char *path = cn_sprintf("%s/job.json", options->dir); /* for people: nothing reads it (U1) */
@@ -274,6 +280,9 @@ static int run_job(struct cn_bundler *bundler, const struct cn_bundle_options *o
         if (!ok || !ok->boolean)
             rc = cn_err_set(err, CN_EINVALID, "the project does not build");
     }
+    if (rc == 0 && options->development)
+        cn_info("%s: built in %u ms", config->name,
+                (unsigned)((cn_clock_mono_ns(cn_clock_system()) - began_ns) / 1000000));
     cn_confnode_free(answer);
     cn_buf_fini(&text);
     return rc;
@@ -307,7 +316,7 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     snprintf(key, sizeof(key), "%016" PRIx64 "%016" PRIx64, cn_hash_bytes(1, job.data, job.size),
              cn_hash_bytes(2, job.data, job.size));
     put_text(&job, "key", key);
-    put_bool(&job, "color", isatty(STDERR_FILENO));
+    put_bool(&job, "color", cn_diag_coloured());
     cn_buf_append_byte(&job, '}');
 
     manifest = options->rebuild ? NULL : read_manifest(options->dir, key);
@@ -322,7 +331,7 @@ int cn_bundle_make(struct cn_bundler *bundler, const struct cn_config *config,
     rc = options->built
              ? cn_err_set(err, CN_ENOTFOUND, "%s changed while it was built", config->path)
          : options->as_is ? cn_err_set(err, CN_EUNSUPPORTED, "nothing can be built here")
-                          : run_job(bundler, options, &job, messages, err);
+                          : run_job(bundler, config, options, &job, messages, err);
     if (rc < 0 && options->stored && (manifest = read_manifest(options->dir, NULL))) {
         cn_warn("%s: the version was built by another cairn and cannot be built again (%s); it is "
                 "served as it is",

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/disk.h"
 #include "base/mem.h"
+#include "base/whose.h"
 #include "fleet/backup_manifest.h"
 #include "fleet/cluster.h"
 #include "fleet/cluster_restore.h"
@@ -89,6 +90,14 @@ static int open_store(struct cn_data *data, const struct cn_data_options *option
     return rc < 0 ? rc : cn_secret_load(data->disk, secret, err);
 }
 
+void cn_data_tell_holder(const char *path, struct cn_err *err)
+{
+    char *lock = cn_sprintf("%s/LOCK", path), who[CN_WHOSE_TEXT_MAX];
+    cn_whose_lock(lock, who);
+    cn_free(lock);
+    cn_err_set(err, CN_ELOCKED, "the data directory is in use by %s", who);
+}
+
 static int open_cluster(struct cn_data *data, const struct cn_data_options *options,
                         uint8_t secret[CN_SIPHASH_KEY_SIZE], struct cn_err *err)
 {
@@ -119,6 +128,12 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     if (rc == 0)
         rc = options->cluster ? open_cluster(data, options, secret, err)
                               : open_store(data, options, secret, err);
+    if (rc == CN_ELOCKED && !options->cluster) {
+        struct cn_err holder;
+        cn_data_tell_holder(path, &holder);
+        cn_err_set(err, rc, "%s: end it, or give this server a directory of its own (--data DIR)",
+                   holder.text);
+    }
     if (rc < 0)
         goto close;
     if (data->cluster)

@@ -54,6 +54,8 @@ int cn_data_make(const char *path, struct cn_err *err);
 /* N1: whether the directory is of that kind, or of none yet; and no backup of a cluster, nor half
  * restored. CN_EINVALID, with a sentence. */
 int cn_data_check(struct cn_disk *disk, bool cluster, struct cn_err *err);
+/* Fills `err` (CN_ELOCKED): which process uses the data directory. */
+void cn_data_tell_holder(const char *path, struct cn_err *err);
 void cn_data_close(struct cn_data *data); /* one that was not opened is fine */
 
 #endif

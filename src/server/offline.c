@@ -43,6 +43,8 @@ int cn_offline_open(struct cn_offline *dir, const char *path, bool readonly, str
         rc = cn_shards_single(dir->store, dir->history, &dir->shards, err);
     if (rc == 0)
         return 0;
+    if (rc == CN_ELOCKED)
+        cn_data_tell_holder(path, err);
 close_dir:
     cn_offline_close(dir);
     cn_err_context(err, "%s", path);

@@ -28,6 +28,7 @@
 #include "net/trust.h"
 #include "object/shard.h"
 #include "project/monitor.h"
+#include "server/console.h"
 #include "server/data.h"
 #include "server/enter_sandbox.h"
 #include "server/serve.h"
@@ -62,6 +63,7 @@ struct settings {
     struct cn_witness witness;         /* of a node */
     struct cn_fleet *fleet;            /* deployments of a cluster, or NULL */
     struct cn_watch watch;
+    struct cn_console console; /* cairn dev */
 };
 
 static int choose_listen(const struct cn_run_options *asked, const struct cn_config *config,
@@ -86,6 +88,7 @@ static int choose_listen(const struct cn_run_options *asked, const struct cn_con
         return cn_err_set(err, CN_EINVALID,
                           "--port must be a number from 0 to 65535, not \"%.40s\"", asked->port);
     settings->host = cn_strdup(ip);
+    settings->serve.next_port = development && !asked->port && !dev->port_set;
     settings->serve.server.port = (uint16_t)port;
     return 0;
 }
@@ -442,6 +445,8 @@ static void start(struct cn_serve *serve, void *data)
     struct cn_err err = {0};
     if (settings->serve.server.show_errors) /* development */
         cn_watch_start(serve, &settings->watch);
+    if (settings->serve.server.show_errors)
+        cn_console_start(serve, &settings->console);
     if (settings->fleet && cn_fleet_start(settings->fleet, cn_serve_deploy, serve, &err) < 0)
         cn_error("%s; what other nodes deploy is not followed", err.text);
 }
@@ -449,7 +454,16 @@ static void start(struct cn_serve *serve, void *data)
 /* N10 of fleet/cluster.h */
 static void serving(void *data)
 {
-    cn_host_open(cn_cluster_host(((struct settings *)data)->data.cluster));
+    struct settings *settings = data;
+    if (settings->data.cluster)
+        cn_host_open(cn_cluster_host(settings->data.cluster));
+    else
+        cn_console_serving(&settings->console);
+}
+
+static void ready(void *data)
+{
+    cn_console_ready(&((struct settings *)data)->console);
 }
 
 static void stop(struct cn_serve *serve, void *data)
@@ -458,11 +472,13 @@ static void stop(struct cn_serve *serve, void *data)
     if (settings->fleet)
         cn_fleet_stop(settings->fleet);
     cn_watch_stop(serve, &settings->watch);
+    cn_console_stop(&settings->console);
 }
 
 static void settled(struct cn_serve *serve, const struct cn_err *err, void *data)
 {
     cn_watch_settled(serve, err, &((struct settings *)data)->watch);
+    cn_console_settled(&((struct settings *)data)->console, err);
 }
 
 static void depart(void *data)
@@ -523,7 +539,13 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     options->admin = &settings->admin;
     options->server.show_errors = development;
     options->server.hold = development ? &settings->watch.hold : NULL;
-    options->on_settled = development ? settled : NULL;
+    if (development) {
+        settings->console.deployer = deployer;
+        settings->console.token = settings->admin.token;
+        options->on_settled = settled;
+        options->on_serving = serving;
+        options->on_ready = ready;
+    }
     options->load = load;
     options->on_start = start;
     options->on_stop = stop;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/serve.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,12 +17,14 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "net/server.h"
 #include "net/tls.h"
 #include "server/systemd.h"
 #include "worker/guest.h"
 #include "worker/server.h"
 
 #define DRAIN_MS_DEFAULT 30000
+#define PORTS_BESIDE 20       /* among which a free port is looked for */
 #define STOP_MS 10000         /* for the lanes to end, once what runs was cut */
 #define RESTART_DRAIN_MS 3000 /* for requests of other lanes, when one is stuck */
 #define RELOAD_TURN_MS 500    /* cairn dev: a turn older than this makes way for new code */
@@ -69,21 +72,22 @@ static void stop(struct cn_serve *serve);
 
 static void print_ready(struct cn_serve *serve)
 {
-    const char *host = serve->options.server.host;
-    bool bare_v6 = strchr(host, ':') && host[0] != '[';
-    printf("cairn: ready on %s://%s%s%s:%u\n", serve->options.server.tls ? "https" : "http",
-           bare_v6 ? "[" : "", host[0] ? host : "0.0.0.0", bare_v6 ? "]" : "",
-           cn_server_port(serve->server));
+    struct cn_serve_addresses at;
+    cn_serve_addresses(serve, &at);
+    printf("cairn: ready on %s\n", at.url);
     fflush(stdout);
-    const struct cn_admin_options *admin = serve->options.admin;
-    if (cn_admin_port(serve->admin))
+    if (serve->options.on_ready) {
+        serve->options.on_ready(serve->options.data);
+        return;
+    }
+    if (at.admin_port)
         cn_info("admin on %s://%s:%u (cairn dashboard prints the way in)",
-                admin->tls ? "https" : "http", admin->host, cn_admin_port(serve->admin));
-    if (cn_admin_health_port(serve->admin))
-        cn_info("health on http://%s:%u", admin->health_host, cn_admin_health_port(serve->admin));
-    if (cn_admin_inspector_port(serve->admin))
+                at.admin_tls ? "https" : "http", at.admin_host, at.admin_port);
+    if (at.health_port)
+        cn_info("health on http://%s:%u", at.health_host, at.health_port);
+    if (at.inspector_port)
         cn_info("inspector on http://127.0.0.1:%u (chrome://inspect, or its /json)",
-                cn_admin_inspector_port(serve->admin));
+                at.inspector_port);
 }
 
 static void tell_all(struct cn_list *waiters, const struct cn_err *err)
@@ -341,6 +345,28 @@ void cn_serve_release(struct cn_serve *serve, uint64_t last, const char *problem
     cn_server_release(serve->server, last, problem);
 }
 
+void cn_serve_addresses(const struct cn_serve *serve, struct cn_serve_addresses *at)
+{
+    const struct cn_server_options *server = &serve->options.server;
+    const struct cn_admin_options *admin = serve->options.admin;
+    const char *host = server->host;
+    bool bare_v6 = strchr(host, ':') && host[0] != '[';
+    *at = (struct cn_serve_addresses){
+        .tls = server->tls,
+        .everybody = !*host || strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 ||
+                     strcmp(host, "::") == 0 || strcmp(host, "[::]") == 0,
+        .port = cn_server_port(serve->server),
+        .admin_host = admin->host,
+        .admin_tls = admin->tls,
+        .admin_port = cn_admin_port(serve->admin),
+        .health_host = admin->health_host,
+        .health_port = cn_admin_health_port(serve->admin),
+        .inspector_port = cn_admin_inspector_port(serve->admin),
+    };
+    snprintf(at->url, sizeof(at->url), "%s://%s%.120s%s:%u", at->tls ? "https" : "http",
+             bare_v6 ? "[" : "", host[0] ? host : "0.0.0.0", bare_v6 ? "]" : "", at->port);
+}
+
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve)
 {
     return &serve->loop;
@@ -473,6 +499,37 @@ static void raise_descriptor_limit(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* up to the hard limit it is always allowed */
 }
 
+/* The first port after `port` that nobody has; 0: none of the next is free. */
+static uint16_t find_port(const char *host, uint16_t port)
+{
+    for (unsigned i = 1; i <= PORTS_BESIDE && port + i <= UINT16_MAX; i++) {
+        uint16_t bound;
+        int fd;
+        if (cn_http_bind(host, (uint16_t)(port + i), &fd, 1, &bound, NULL) == 0) {
+            close(fd);
+            return bound;
+        }
+    }
+    return 0;
+}
+
+static int start_server(struct cn_serve *serve, struct cn_server_options *options,
+                        struct cn_err *err)
+{
+    int rc = cn_server_start(options, &serve->server, err);
+    uint16_t other = rc == -EADDRINUSE ? find_port(options->host, options->port) : 0;
+    if (other && serve->options.next_port) {
+        cn_warn("%s; this server takes the next free one, %u", err->text, other);
+        options->port = other;
+        rc = cn_server_start(options, &serve->server, err);
+    } else if (other) {
+        struct cn_err taken = *err;
+        cn_err_set(err, rc, "%s; the next free one is %u: --listen %s:%u", taken.text, other,
+                   *options->host ? options->host : "*", other);
+    }
+    return rc;
+}
+
 int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
 {
     struct cn_serve *serve = CN_NEW(struct cn_serve);
@@ -496,7 +553,7 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
     server.on_deployed = on_deployed;
     server.on_drained = on_drained;
     server.data = serve;
-    rc = cn_server_start(&server, &serve->server, err);
+    rc = start_server(serve, &server, err);
     if (rc < 0) {
         unref_loaded(serve);
         uv_run(&serve->loop, UV_RUN_DEFAULT);

@@ -45,7 +45,20 @@ struct cn_admin_options;
 struct cn_otlp;
 struct cn_serve;
 
+/* Where it is reached; texts are borrowed. Ports are 0 and hosts NULL where there is no listener. */
+struct cn_serve_addresses {
+    char url[160];       /* of the workers */
+    bool tls, everybody; /* ... which listen on all interfaces */
+    uint16_t port;
+    const char *admin_host, *health_host;
+    bool admin_tls;
+    uint16_t admin_port, health_port, inspector_port;
+};
+
 struct cn_serve_options {
+    /* Without an address that somebody chose, a port that is taken is no error: one of the next
+     * PORTS_BESIDE is. */
+    bool next_port;
     struct cn_server_options server; /* cn_serve() sets loop, exporter, background, callbacks */
     const struct cn_admin_options *admin; /* borrowed */
     struct cn_otlp *otlp;                 /* borrowed; NULL: nothing is exported */
@@ -57,6 +70,8 @@ struct cn_serve_options {
     void (*on_start)(struct cn_serve *serve, void *data);
     /* The first deployment is on all lanes; before anything listens. May be NULL. */
     void (*on_serving)(void *data);
+    /* It has said where it listens: what else there is to say of addresses; NULL: a message each. */
+    void (*on_ready)(void *data);
     /* Serving ends: close what on_start opened. May be NULL. */
     void (*on_stop)(struct cn_serve *serve, void *data);
     /* V5, on a thread of libuv's pool: returns when it is done. May be NULL. */
@@ -80,6 +95,8 @@ int cn_serve_read_again(void *serve, struct cn_err *err);
 bool cn_serve_is_loading(const struct cn_serve *serve);
 /* cn_server_release() */
 void cn_serve_release(struct cn_serve *serve, uint64_t last, const char *problem);
+/* Once it is ready; from the serving thread. */
+void cn_serve_addresses(const struct cn_serve *serve, struct cn_serve_addresses *at);
 struct uv_loop_s *cn_serve_loop(struct cn_serve *serve);
 
 #endif

@@ -87,7 +87,7 @@ static void on_calm(uv_timer_t *timer)
     if (watch->stopping || cn_serve_is_loading(watch->serve))
         return; /* the end of the load looks again */
     if (cn_deployer_changed(watch->deployer, &what)) {
-        cn_info("%s has changed; building", cn_buf_text(&what));
+        cn_info("%s has changed", cn_buf_text(&what));
         cn_serve_reload(watch->serve);
     } else {
         look(watch);

@@ -59,9 +59,11 @@ TEST(adminconf, an_address_comes_from_the_flag_the_configuration_or_neither)
     CHECK_INT(7, options.port);
     CHECK_STR("::1", options.host);
     cn_adminconf_fini(&conf);
-    /* `off`, and development without a word. */
+    /* Development without a word: any free port, and a token all the same. */
     CHECK_INT(0, choose((struct cn_adminconf_wishes){.data = data, .development = true}));
-    CHECK(!options.host && !options.token && options.socket_dir);
+    CHECK_STR("127.0.0.1", options.host);
+    CHECK_INT(0, options.port);
+    CHECK(options.token && options.socket_dir);
     cn_adminconf_fini(&conf);
     CHECK_INT(
         0, choose((struct cn_adminconf_wishes){.data = data, .config = &given, .address = "off"}));
