@@ -67,6 +67,61 @@ static size_t stem_size(const char *path, size_t size)
     return size;
 }
 
+/* ---- the base path ------------------------------------------------------------------ */
+
+char *cn_asset_base(const char *path)
+{
+    if (*path != '/' && strcspn(path, ":") < strcspn(path, "/"))
+        return NULL; /* an address */
+    if (!*path || (path[0] == '/' && path[1] == '/') || strpbrk(path, "\\?#%\177"))
+        return NULL;
+    struct cn_buf base = {0};
+    cn_buf_reserve(&base, strlen(path) + 2);
+    for (const char *at = path; *at;) {
+        size_t size = strcspn(at, "/");
+        for (size_t i = 0; i < size; i++) {
+            if ((unsigned char)at[i] < ' ') {
+                cn_buf_fini(&base);
+                return NULL;
+            }
+        }
+        if (size == 2 && memcmp(at, "..", 2) == 0) {
+            while (base.size && base.data[--base.size] != '/')
+                ;
+        } else if (size && !(size == 1 && *at == '.')) {
+            cn_buf_append_byte(&base, '/');
+            cn_buf_append(&base, at, size);
+        }
+        at += size + (at[size] == '/');
+    }
+    cn_buf_text(&base);
+    return (char *)cn_buf_take(&base);
+}
+
+static bool is_below_base(const struct cn_assets *assets, const struct cn_buf *path)
+{
+    size_t size = strlen(assets->base);
+    return !size || (path->size >= size && memcmp(path->data, assets->base, size) == 0 &&
+                     (path->size == size || path->data[size] == '/'));
+}
+
+/* Takes the base from a decoded path: "/docs/a" becomes "/a", "/docs" and "/docs/" become "/".
+ * False: the path is not below it. */
+static bool strip_base(const struct cn_assets *assets, struct cn_buf *path)
+{
+    size_t size = strlen(assets->base);
+    if (!is_below_base(assets, path))
+        return false;
+    if (!size)
+        return true;
+    memmove(path->data, path->data + size, path->size - size);
+    path->size -= size;
+    if (!path->size)
+        cn_buf_append_byte(path, '/');
+    cn_buf_text(path);
+    return true;
+}
+
 /* ---- which file --------------------------------------------------------------------- */
 
 struct found {
@@ -414,9 +469,19 @@ static bool answer_path(const struct cn_assets *assets, const struct cn_asset_re
                         struct cn_buf *decoded, struct cn_http_text encoded,
                         struct cn_http_text query, bool proxied, struct cn_asset_answer *answer)
 {
-    const char *path = cn_buf_text(decoded);
     int status = 200;
+    size_t base_size = strlen(assets->base);
+    bool bare = base_size && decoded->size == base_size; /* "/docs", not "/docs/" */
+    if (!strip_base(assets, decoded)) {
+        answer->status = 404;
+        return proxied;
+    }
+    const char *path = cn_buf_text(decoded);
     struct found found = find(assets, path, decoded->size);
+    enum cn_asset_html html = assets->options.html;
+    if (base_size && decoded->size == 1 && found.asset && !proxied && html != CN_ASSET_HTML_NONE &&
+        bare != (html == CN_ASSET_HTML_DROP))
+        found = (struct found){NULL, cn_strdup(bare ? "/" : "")}; /* its other spelling */
     bool present = found.asset || found.redirect;
     if (!present && !leaves_missing_to_worker(assets, request))
         found.asset = find_missing(assets, path, decoded->size, &status);
@@ -431,9 +496,10 @@ static bool answer_path(const struct cn_assets *assets, const struct cn_asset_re
         return true;
     }
     struct cn_buf address = {0};
+    encode_path(assets->base, base_size, &address);
     if (found.redirect)
         encode_path(found.redirect, strlen(found.redirect), &address);
-    else if (present)
+    else if (present && !bare)
         encode_path(path, decoded->size, &address);
     cn_free(found.redirect);
     bool moves = !proxied && present &&
@@ -463,19 +529,24 @@ bool cn_assets_answer(const struct cn_assets *assets, const struct cn_asset_requ
                                                            : request->target.size};
     struct cn_http_text query = {path.data + path.size, request->target.size - path.size};
     struct cn_asset_captures captures;
-    const struct cn_asset_redirect *redirect = cn_asset_redirect_find(
-        &assets->rules, request->host.data, request->host.size, path.data, path.size, &captures);
     struct cn_buf decoded = {0};
     bool answered = true;
+    decode_path(path.data, path.size, &decoded);
+    if (!is_below_base(assets, &decoded)) {
+        cn_buf_fini(&decoded);
+        answer->status = 404;
+        return false;
+    }
+    const struct cn_asset_redirect *redirect = cn_asset_redirect_find(
+        &assets->rules, request->host.data, request->host.size, path.data, path.size, &captures);
     if (redirect && redirect->status != 200) {
         answer_redirect(redirect, &captures, query, answer);
     } else {
         struct cn_buf target = {0};
         if (redirect) {
             cn_asset_fill(redirect->to, &captures, &target);
+            cn_buf_clear(&decoded);
             decode_path((char *)target.data, strcspn(cn_buf_text(&target), "?#"), &decoded);
-        } else {
-            decode_path(path.data, path.size, &decoded);
         }
         answered = answer_path(assets, request, &decoded, path, query, redirect != NULL, answer);
         cn_buf_fini(&target);

@@ -46,6 +46,7 @@ void cn_assets_unref(struct cn_assets *assets)
     for (size_t i = 0; i < assets->options.first_count; i++)
         cn_free(assets->first[i]);
     cn_free(assets->first);
+    cn_free(assets->base);
     if (assets->options.copy_fd >= 0)
         close(assets->options.copy_fd);
     cn_free(assets->directory);
@@ -341,6 +342,9 @@ int cn_assets_load(const struct cn_assets_options *options, struct cn_assets **o
     assets->first = cn_alloc_zero((options->first_count + 1) * sizeof(*assets->first));
     for (size_t i = 0; i < options->first_count; i++)
         assets->first[i] = cn_strdup(options->first[i]);
+    assets->base = cn_asset_base(options->base ? options->base : "/");
+    assets->options.base = NULL;
+    CN_ASSERT(assets->base); /* the configuration has looked at it */
     cn_map_init(&assets->files);
     load_rules(assets);
     struct walked top = {0};

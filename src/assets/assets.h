@@ -61,9 +61,10 @@ struct cn_assets_options {
     const char *const
         *first; /* run_worker_first = [...]: patterns, "!" before those that are not */
     size_t first_count;
-    bool pages;      /* of a Pages project: its worker lies among them, and is none of them */
-    bool navigation; /* assets_navigation_prefers_asset_serving */
-    int copy_fd;     /* an empty file for the copy (A3), which becomes the assets'; -1: none */
+    const char *base; /* where the folder is seen, "/docs/"; NULL or "/": at the top */
+    bool pages;       /* of a Pages project: its worker lies among them, and is none of them */
+    bool navigation;  /* assets_navigation_prefers_asset_serving */
+    int copy_fd;      /* an empty file for the copy (A3), which becomes the assets'; -1: none */
 };
 
 struct cn_asset {
@@ -76,6 +77,9 @@ struct cn_asset {
     uint64_t copied;  /* where it begins in the copy, if there is one */
 };
 
+/* A base path without "." and "..", runs of slashes and a slash at its end; NULL if it is none.
+ * Owned. */
+char *cn_asset_base(const char *path);
 /* Reads the folder. What is odd but can be lived with is logged. */
 int cn_assets_load(const struct cn_assets_options *options, struct cn_assets **assets,
                    struct cn_err *err);

@@ -15,6 +15,7 @@ struct cn_assets {
     unsigned folder_count;
     struct cn_assets_options options;
     char **first;        /* owned: options.first */
+    char *base;          /* owned: "/docs", without a slash at its end; "": at the top */
     struct cn_map files; /* path -> struct cn_asset, owned */
     struct cn_asset_rules rules;
     size_t memory_size; /* of the bodies kept */

@@ -179,16 +179,23 @@ void *cn_memdup(const void *bytes, size_t size)
     return copy;
 }
 
+char *cn_vsprintf(const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    CN_ASSERT(length >= 0);
+    char *text = cn_alloc((size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    return text;
+}
+
 char *cn_sprintf(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    CN_ASSERT(length >= 0);
-    char *text = cn_alloc((size_t)length + 1);
-    va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
+    char *text = cn_vsprintf(format, args);
     va_end(args);
     return text;
 }

@@ -7,6 +7,7 @@
  * answer (CN_ENOMEM). All memory is released with cn_free() (= free). */
 #ifndef CN_BASE_MEM_H
 #define CN_BASE_MEM_H
+#include <stdarg.h>
 #include <stddef.h>
 
 void *cn_alloc(size_t size);              /* never NULL; contents undefined */
@@ -28,6 +29,7 @@ void cn_free(void *ptr); /* NULL is fine */
 char *cn_strdup(const char *text);
 char *cn_strndup(const char *text, size_t length); /* adds the NUL */
 void *cn_memdup(const void *bytes, size_t size);
+char *cn_vsprintf(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 char *cn_sprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The largest block that a thread keeps for its next allocation (glibc's tcache): a larger one costs

@@ -349,6 +349,8 @@ static void put_assets(const struct cn_upload *upload, struct cn_buf *json)
         put_text(json, "jwt", upload->jwt);
     cn_buf_append_str(json, upload->jwt ? ",\"config\":{" : "\"config\":{");
     put_rules(upload, json);
+    if (assets->base_path)
+        put_text(json, "base_path", assets->base_path);
     if (assets->html_handling)
         put_text(json, "html_handling", assets->html_handling);
     if (assets->not_found_handling)

@@ -19,31 +19,28 @@
 
 void cn_config_warn(struct cn_config *config, const char *format, ...)
 {
-    char sentence[CN_ERR_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof(sentence), format, args);
+    char *sentence = cn_vsprintf(format, args);
     va_end(args);
     config->warnings.items =
         cn_realloc(config->warnings.items, (config->warnings.count + 1) * sizeof(char *));
-    config->warnings.items[config->warnings.count++] = cn_strdup(sentence);
+    config->warnings.items[config->warnings.count++] = sentence;
 }
 
-static int load(struct cn_config *config, const struct cn_config_options *options,
-                struct cn_err *err)
+static int load_with(struct cn_config_loader *loader, const struct cn_config_options *options,
+                     struct cn_err *err)
 {
-    struct cn_config_loader loader;
-    cn_config_loader_init(&loader, config);
+    struct cn_config *config = loader->config;
     if (config->root->kind != CN_CONF_TABLE)
         return cn_err_set(err, CN_EINVALID, "%s: the file must hold an object", config->path);
     const struct cn_confnode *origin = cn_confnode_find(config->root, "userConfigPath");
     config->generated = origin && origin->kind == CN_CONF_STRING;
-    int rc = cn_config_read_keys(&loader, options ? options->env : NULL, err);
+    int rc = cn_config_read_keys(loader, options ? options->env : NULL, err);
     if (rc == 0)
-        rc = cn_config_read_unsafe(&loader, err);
+        rc = cn_config_read_unsafe(loader, err);
     if (rc == 0)
-        rc = cn_config_check_refused(&loader, options ? options->allow_missing : NULL, err);
-    cn_free(loader.refused);
+        rc = cn_config_check_refused(loader, options ? options->allow_missing : NULL, err);
     if (rc < 0)
         return rc;
     if (options && options->main)
@@ -53,25 +50,35 @@ static int load(struct cn_config *config, const struct cn_config_options *option
         config->hosted = NULL;
     }
     if (config->pages_build_output_dir && (config->main || config->assets_set))
-        return cn_schema_fail(&loader.reader, cn_config_node_of(&loader, "pages_build_output_dir"),
+        return cn_schema_fail(&loader->reader, cn_config_node_of(loader, "pages_build_output_dir"),
                               err, "\"pages_build_output_dir\" and \"%s\" exclude each other",
                               config->main ? "main" : "assets");
     rc = cn_config_read_pages(config, err);
     if (rc == 0)
-        rc = cn_config_read_site(&loader, err);
+        rc = cn_config_read_site(loader, err);
     if (rc < 0)
         return rc;
-    config->env = loader.env ? loader.env->key : NULL;
+    config->env = loader->env ? loader->env->key : NULL;
     int (*const steps[])(struct cn_config_loader *, struct cn_err *) = {
         cn_config_check_name,         cn_config_check_compatibility, cn_config_read_routes,
         cn_config_check_bindings,     cn_config_check_exports,       cn_config_read_vars,
         cn_config_check_binding_names};
     for (size_t i = 0; i < CN_ARRAY_COUNT(steps); i++) {
-        rc = steps[i](&loader, err);
+        rc = steps[i](loader, err);
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+static int load(struct cn_config *config, const struct cn_config_options *options,
+                struct cn_err *err)
+{
+    struct cn_config_loader loader;
+    cn_config_loader_init(&loader, config);
+    int rc = load_with(&loader, options, err);
+    cn_config_loader_fini(&loader);
+    return rc;
 }
 
 /* What the server is told stands in the project's own file, which tools do not copy. */

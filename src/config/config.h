@@ -89,6 +89,7 @@ struct cn_config_workflow {
 struct cn_config_assets {
     const char *directory;
     const char *binding;
+    const char *base_path;
     const char *html_handling;
     const char *not_found_handling;
     const struct cn_confnode *run_worker_first; /* a bool or an array of strings */

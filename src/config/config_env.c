@@ -17,10 +17,9 @@ void cn_config_refuse(struct cn_schema_reader *reader, const char *key,
                       const struct cn_confnode *node)
 {
     struct cn_config_loader *loader = (struct cn_config_loader *)reader;
-    (void)key; /* only keys of the top level are refused so */
     loader->refused =
         cn_realloc(loader->refused, (loader->refused_count + 1) * sizeof(*loader->refused));
-    loader->refused[loader->refused_count++] = node;
+    loader->refused[loader->refused_count++] = (struct cn_config_refused){cn_strdup(key), node};
 }
 
 /* Whether `word` is in "a,b,c". */
@@ -71,21 +70,22 @@ int cn_config_check_refused(struct cn_config_loader *loader, const char *allowed
     const struct cn_confnode *first = NULL;
     struct cn_buf keys = {0}, flag = {0};
     for (size_t i = 0; i < loader->refused_count; i++) {
-        const struct cn_confnode *node = loader->refused[i];
-        if (is_listed(allowed, node->key)) {
-            add_missing(config, node->key, NULL);
+        const struct cn_confnode *node = loader->refused[i].node;
+        const char *key = loader->refused[i].key;
+        if (is_listed(allowed, key)) {
+            add_missing(config, key, NULL);
             cn_config_warn(config,
                            "%s:%d: \"%s\" is not there (--allow-missing): what uses it fails",
-                           loader->reader.file, node->line, node->key);
-            if (strcmp(node->key, "containers") != 0) /* these have names, but none on `env` */
-                add_missing_bindings(config, node->key, node);
+                           loader->reader.file, node->line, key);
+            if (strcmp(key, "containers") != 0 && !strchr(key, '.'))
+                add_missing_bindings(config, key, node); /* the others have no names on `env` */
             continue;
         }
         if (!first)
-            cn_buf_printf(&keys, "\"%s\"", node->key);
+            cn_buf_printf(&keys, "\"%s\"", key);
         else
-            cn_buf_printf(&keys, ", \"%s\" (line %d)", node->key, node->line);
-        cn_buf_printf(&flag, "%s%s", first ? "," : "", node->key);
+            cn_buf_printf(&keys, ", \"%s\" (line %d)", key, node->line);
+        cn_buf_printf(&flag, "%s%s", first ? "," : "", key);
         if (!first)
             first = node;
     }
@@ -160,6 +160,26 @@ static int on_other(struct cn_schema_reader *reader, const char *key,
     return 0;
 }
 
+/* Keys that nobody knows are passed over, as wrangler does, and told at once in the end. Not so in
+ * [cairn], which is nobody else's: what stands there is a mistake, perhaps one in a limit. */
+static bool on_unknown(struct cn_schema_reader *reader, const char *key,
+                       const struct cn_confnode *node, const char *meant)
+{
+    struct cn_buf *unknown = &((struct cn_config_loader *)reader)->unknown;
+    if (strncmp(key, "cairn.", 6) == 0)
+        return false;
+    cn_buf_printf(unknown, "%s\"%s\" (line %d%s%s%s)", unknown->size ? ", " : "", key, node->line,
+                  meant ? "; did you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+    return true;
+}
+
+static void tell_unknown(struct cn_config_loader *loader)
+{
+    if (loader->unknown.size)
+        cn_config_warn(loader->config, "%s: unknown keys, passed over: %s", loader->reader.file,
+                       cn_buf_text(&loader->unknown));
+}
+
 /* Collects "account_id, placement" for one line in the log. */
 static void on_hosted(struct cn_schema_reader *reader, const char *key)
 {
@@ -175,8 +195,17 @@ void cn_config_loader_init(struct cn_config_loader *loader, struct cn_config *co
     *loader = (struct cn_config_loader){.reader = {.file = config->path,
                                                    .on_hosted = on_hosted,
                                                    .on_refused = cn_config_refuse,
+                                                   .on_unknown = on_unknown,
                                                    .on_other = on_other},
                                         .config = config};
+}
+
+void cn_config_loader_fini(struct cn_config_loader *loader)
+{
+    for (size_t i = 0; i < loader->refused_count; i++)
+        cn_free(loader->refused[i].key);
+    cn_free(loader->refused);
+    cn_buf_fini(&loader->unknown);
 }
 
 /* Every key of the top level or of an environment must be known, whether it is
@@ -193,10 +222,12 @@ static int check_keys(struct cn_config_loader *loader, const struct cn_confnode 
             continue; /* a default of a tool that is newer than this table */
         if (!field) {
             const char *meant = cn_suggest(node->key, key_name_at, NULL);
-            return cn_schema_fail(&loader->reader, node, err, "unknown key \"%s%s%s%s\"%s%s%s",
-                                  env ? "env." : "", env ? env : "", env ? "." : "", node->key,
-                                  meant ? " (did you mean \"" : "", meant ? meant : "",
-                                  meant ? "\"?)" : "");
+            char *key = env ? cn_sprintf("env.%s.%s", env, node->key) : cn_strdup(node->key);
+            int rc = cn_schema_unknown(&loader->reader, key, node, meant, err);
+            cn_free(key);
+            if (rc < 0)
+                return rc;
+            continue;
         }
         if (env && (field->flags & CN_FIELD_TOP_ONLY))
             return cn_schema_fail(&loader->reader, node, err,
@@ -286,6 +317,8 @@ int cn_config_read_keys(struct cn_config_loader *loader, const char *chosen, str
         rc = check_environments(loader, chosen, err);
     if (rc == 0)
         rc = pick_keys(loader, err);
+    if (rc == 0)
+        tell_unknown(loader);
     return rc;
 }
 

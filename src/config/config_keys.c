@@ -54,7 +54,8 @@ SCHEMA(object, struct cn_config_object,
     STRING(cn_config_object, environment));
 struct objects { struct cn_schema_list bindings; };
 SCHEMA(durable_objects, struct objects,
-    {.name = "bindings", .kind = CN_FIELD_LIST, .sub = &object, .flags = REQUIRED});
+    {.name = "bindings", .kind = CN_FIELD_LIST, .sub = &object},
+    SUB_HOSTED("code_update_strategy"));
 
 SCHEMA(renamed, struct cn_config_renamed,
     STRING(cn_config_renamed, from, .flags = REQUIRED),
@@ -80,7 +81,10 @@ SCHEMA(export, struct cn_config_export,
     STRING(cn_config_export, renamed_to),
     STRING(cn_config_export, transferred_to),
     STRING(cn_config_export, transfer_from),
-    STRING(cn_config_export, container));
+    STRING(cn_config_export, container),
+    SUB_HOSTED("cache"), /* of a worker; the others are those of a workflow, refused as a whole */
+    SUB_QUIET("name"), SUB_QUIET("limits"), SUB_QUIET("concurrency"), SUB_QUIET("schedules"),
+    SUB_QUIET("default_retention"), SUB_QUIET("jurisdiction"));
 
 SCHEMA(workflow, struct cn_config_workflow,
     STRING(cn_config_workflow, binding, .flags = REQUIRED),
@@ -88,11 +92,13 @@ SCHEMA(workflow, struct cn_config_workflow,
     STRING(cn_config_workflow, class_name, .flags = REQUIRED),
     STRING(cn_config_workflow, script_name),
     NODE(cn_config_workflow, limits), NODE(cn_config_workflow, schedules),
+    SUB_QUIET("concurrency"), SUB_QUIET("default_retention"), SUB_QUIET("jurisdiction"),
     SUB_HOSTED("remote"));
 
 SCHEMA(assets, struct cn_config_assets,
     STRING(cn_config_assets, directory),
     STRING(cn_config_assets, binding),
+    STRING(cn_config_assets, base_path),
     STRING(cn_config_assets, html_handling,
            CHOICES("auto-trailing-slash", "force-trailing-slash", "drop-trailing-slash", "none")),
     STRING(cn_config_assets, not_found_handling,
@@ -275,7 +281,6 @@ static const struct cn_schema_field top_fields[] = {
     {.name = "unsafe", .kind = CN_FIELD_NODE, AT(cn_config, unsafe_node), .flags = OWN},
     TABLE(cn_config, access, access),
     LIST(cn_config, worker_loaders, binding, .flags = OWN | UNBUILT),
-    NAMED("cache", UNBUILT),
     NAMED("containers", OWN | UNBUILT),
     TABLE(cn_config, site, site, .flags = TOP),
     STRING(cn_config, pages_build_output_dir, .flags = TOP),
@@ -287,6 +292,7 @@ static const struct cn_schema_field top_fields[] = {
 
     /* services that only the hosted platform has: a binding would be missing */
     NAMED("agent_memory", OWN | UNBUILT),
+    NAMED("analytics", OWN | UNBUILT),
     NAMED("ai_search", OWN | UNBUILT),
     NAMED("ai_search_namespaces", OWN | UNBUILT),
     NAMED("artifacts", OWN | UNBUILT),
@@ -308,6 +314,7 @@ static const struct cn_schema_field top_fields[] = {
     NAMED("account_id", HOSTED),
     NAMED("addresses", HOSTED),
     NAMED("cloudchamber", OWN | HOSTED),
+    NAMED("cache", HOSTED), /* in front of the worker: its answers are the same without */
     NAMED("compliance_region", HOSTED),
     NAMED("dependencies_instrumentation", HOSTED),
     NAMED("first_party_worker", HOSTED),

@@ -5,22 +5,31 @@
  * config_vars.c variables and secrets; config_pages.c Pages projects and sites. */
 #ifndef CN_CONFIG_CONFIG_PRIVATE_H
 #define CN_CONFIG_CONFIG_PRIVATE_H
+#include "base/buf.h"
 #include "config/config.h"
+
+/* A key that cannot be honoured. */
+struct cn_config_refused {
+    char *key; /* owned: "browser", "triggers.events" */
+    const struct cn_confnode *node;
+};
 
 /* What is passed around while one configuration is read. */
 struct cn_config_loader {
     struct cn_schema_reader reader; /* first: on_hosted() gets at the rest through it */
     struct cn_config *config;
-    const struct cn_confnode *env;      /* the chosen [env.NAME], or NULL */
-    const struct cn_confnode **refused; /* owned: what cannot be honoured, as they stand there */
+    const struct cn_confnode *env;     /* the chosen [env.NAME], or NULL */
+    struct cn_config_refused *refused; /* owned, as they stand there */
     size_t refused_count;
+    struct cn_buf unknown; /* "foo" (line 3), "bar" (line 4): keys that nobody knows */
 };
 
 /* config_env.c */
 void cn_config_loader_init(struct cn_config_loader *loader, struct cn_config *config);
+void cn_config_loader_fini(struct cn_config_loader *loader);
 /* Checks all keys of the file, and reads those of the chosen environment (or NULL). */
 int cn_config_read_keys(struct cn_config_loader *loader, const char *chosen, struct cn_err *err);
-/* A hook of the reader: a key of the top level that cannot be honoured. */
+/* A hook of the reader: a key that cannot be honoured. */
 void cn_config_refuse(struct cn_schema_reader *reader, const char *key,
                       const struct cn_confnode *node);
 /* All that is refused is told at once; what was allowed to be missing (--allow-missing) is not. */

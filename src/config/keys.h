@@ -55,6 +55,11 @@
     {                                                        \
         .name = text, .kind = CN_FIELD_NODE, .flags = HOSTED \
     }
+/* One whose table is refused as a whole, or that matters to tools alone. */
+#define SUB_QUIET(text)                                     \
+    {                                                       \
+        .name = text, .kind = CN_FIELD_NODE, .flags = QUIET \
+    }
 #define SET(type, member) .set_offset = offsetof(struct type, member)
 #define CHOICES(...)                 \
     .choices = (const char *const[]) \

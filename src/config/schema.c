@@ -309,6 +309,16 @@ int cn_schema_read_field(struct cn_schema_reader *reader, const struct cn_schema
     return 0;
 }
 
+int cn_schema_unknown(struct cn_schema_reader *reader, const char *key,
+                      const struct cn_confnode *node, const char *meant, struct cn_err *err)
+{
+    if (reader->on_unknown && reader->on_unknown(reader, key, node, meant))
+        return 0;
+    return cn_schema_fail(reader, node, err, "unknown key \"%s\"%s%s%s", key,
+                          meant ? " (did you mean \"" : "", meant ? meant : "",
+                          meant ? "\"?)" : "");
+}
+
 int cn_schema_read(struct cn_schema_reader *reader, const struct cn_schema *schema,
                    const struct cn_confnode *table, const char *path, void *out, struct cn_err *err)
 {
@@ -324,13 +334,9 @@ int cn_schema_read(struct cn_schema_reader *reader, const struct cn_schema *sche
             return other;
         if (other)
             continue;
-        if (!field) {
-            const char *meant = cn_suggest(node->key, field_name_at, schema);
-            return cn_schema_fail(reader, node, err, "unknown key \"%s\"%s%s%s", key_path,
-                                  meant ? " (did you mean \"" : "", meant ? meant : "",
-                                  meant ? "\"?)" : "");
-        }
-        int rc = cn_schema_read_field(reader, field, node, key_path, out, err);
+        int rc = field ? cn_schema_read_field(reader, field, node, key_path, out, err)
+                       : cn_schema_unknown(reader, key_path, node,
+                                           cn_suggest(node->key, field_name_at, schema), err);
         if (rc < 0)
             return rc;
     }

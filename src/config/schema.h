@@ -80,6 +80,10 @@ struct cn_schema_reader {
     /* One that is refused was met, so that all of them can be told at once. NULL: reading fails. */
     void (*on_refused)(struct cn_schema_reader *reader, const char *key,
                        const struct cn_confnode *node);
+    /* A key that nobody knows was met; `meant` (may be NULL) is what was probably meant. True: it is
+     * passed over. False, or no such function: reading fails. */
+    bool (*on_unknown)(struct cn_schema_reader *reader, const char *key,
+                       const struct cn_confnode *node, const char *meant);
     /* A key that its schema does not have was met: 1 if it is somebody else's and was read, 0 if it
      * is unknown. NULL: every such key is unknown. */
     int (*on_other)(struct cn_schema_reader *reader, const char *key,
@@ -96,6 +100,9 @@ int cn_schema_read(struct cn_schema_reader *reader, const struct cn_schema *sche
 int cn_schema_read_field(struct cn_schema_reader *reader, const struct cn_schema_field *field,
                          const struct cn_confnode *node, const char *path, void *out,
                          struct cn_err *err);
+/* A key that nobody knows: passed over (0) or refused, as the reader has it. */
+int cn_schema_unknown(struct cn_schema_reader *reader, const char *key,
+                      const struct cn_confnode *node, const char *meant, struct cn_err *err);
 const struct cn_schema_field *cn_schema_find(const struct cn_schema *schema, const char *name);
 void cn_schema_fini(const struct cn_schema *schema, void *out);
 

@@ -222,6 +222,12 @@ int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, s
         if (strcmp(assets->not_found_handling, missing[i]) == 0)
             options.missing = (enum cn_asset_missing)i;
     }
+    char *base = assets->base_path ? cn_asset_base(assets->base_path) : NULL;
+    if (assets->base_path && !base)
+        return cn_err_set(err, CN_EINVALID,
+                          "\"assets.base_path\" must be a path, as \"/docs/\", not \"%.80s\"",
+                          assets->base_path);
+    options.base = base;
     const struct cn_confnode *first = assets->run_worker_first;
     const char **rules = NULL;
     if (first && first->kind == CN_CONF_BOOL) {
@@ -240,6 +246,7 @@ int cn_deploy_assets(struct cn_script *script, const struct cn_config *config, s
     int rc = cn_assets_load(&options, &script->assets, err);
     cn_free(folder);
     cn_free(rules);
+    cn_free(base);
     return rc;
 }
 

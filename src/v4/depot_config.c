@@ -213,7 +213,8 @@ static void put_rules(struct cn_buf *json, const struct cn_json *modules)
 
 static void put_assets(struct writer *writer, struct cn_buf *json, const struct cn_json *assets)
 {
-    static const char *const keys[] = {"html_handling", "not_found_handling", "run_worker_first"};
+    static const char *const keys[] = {"html_handling", "not_found_handling", "run_worker_first",
+                                       "base_path"};
     const struct cn_json *config = cn_json_find(assets, "config");
     cn_buf_append_str(json, ",\"assets\":{\"directory\":\"assets\"");
     if (writer->assets)

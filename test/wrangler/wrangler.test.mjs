@@ -6,7 +6,13 @@ import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 import { dataFolder, empty, tally, token } from "../integration/deploy/lib.mjs";
+import { keysOf } from "../../tools/wrangler-keys.mjs";
 import { bin, environment, folder, wrangler, write } from "./lib.mjs";
+
+test("every key of its configuration is in the list that a unit test holds against the tables", () => {
+  const list = readFileSync(new URL("../unit/config/wrangler_keys.h", import.meta.url), "utf8");
+  assert.deepEqual(keysOf(path.dirname(path.dirname(bin))).filter((key) => !list.includes(`"${key}"`)), []);
+});
 
 const KILLS = Number(process.env.KILLS ?? 20);
 

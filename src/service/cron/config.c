@@ -10,10 +10,12 @@
 
 struct triggers {
     struct cn_strings crons;
+    const struct cn_confnode *events; /* of a service that is not there */
 };
 
 /* clang-format off */
-SCHEMA(schema, struct triggers, STRINGS(triggers, crons));
+SCHEMA(schema, struct triggers, STRINGS(triggers, crons),
+       NODE(triggers, events, .flags = UNBUILT));
 /* clang-format on */
 
 static int check(const struct cn_schema_reader *reader, const struct cn_confnode *node,

@@ -15,7 +15,7 @@ SCHEMA(schema, struct cn_config_d1,
     STRING(cn_config_d1, migrations_table),
     STRING(cn_config_d1, migrations_dir),
     STRING(cn_config_d1, migrations_pattern),
-    SUB_HOSTED("preview_database_id"), SUB_HOSTED("database_internal_env"), SUB_HOSTED("remote"));
+    SUB_HOSTED("jurisdiction"), SUB_HOSTED("preview_database_id"), SUB_HOSTED("database_internal_env"), SUB_HOSTED("remote"));
 /* clang-format on */
 
 const struct cn_d1_entries *cn_d1_entries(const struct cn_config *config)

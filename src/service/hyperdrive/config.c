@@ -24,7 +24,8 @@ struct entries {
 SCHEMA(schema, struct entry,
     STRING(entry, binding, .flags = REQUIRED),
     STRING(entry, id),
-    {.name = "localConnectionString", .kind = CN_FIELD_STRING, AT(entry, local_connection_string)});
+    {.name = "localConnectionString", .kind = CN_FIELD_STRING, AT(entry, local_connection_string)},
+    SUB_HOSTED("remote"));
 /* clang-format on */
 
 #define ID_SIZE 32 /* hexadecimal digits, as the platform's are */

@@ -13,7 +13,7 @@ SCHEMA(schema, struct cn_config_r2,
     STRING(cn_config_r2, binding, .flags = REQUIRED),
     STRING(cn_config_r2, bucket_name),
     STRING(cn_config_r2, jurisdiction),
-    SUB_HOSTED("preview_bucket_name"), SUB_HOSTED("remote"));
+    SUB_HOSTED("local_dev"), SUB_HOSTED("preview_bucket_name"), SUB_HOSTED("remote"));
 /* clang-format on */
 
 const struct cn_r2_entries *cn_r2_entries(const struct cn_config *config)

@@ -59,8 +59,7 @@ binding = "VERSION"
 
 test("a key that cannot be honoured is named with its line", (t) => {
   for (const [line, text] of [
-    [`main_module = "x"`, /wrangler\.toml:3:\d+: unknown key "main_module"/],
-    [`compatibilty_flags = []`, /wrangler\.toml:3:\d+: unknown key "compatibilty_flags" \(did you mean "compatibility_flags"\?\)/],
+    [`[cairn]\nmain_module = "x"`, /wrangler\.toml:4:\d+: unknown key "cairn.main_module"/],
     [`[browser]\nbinding = "B"`, /wrangler\.toml:3:\d+: "browser" is a key of wrangler that cairn does not run yet/],
     [`compatibility_flags = ["nodejs_compt"]`, /wrangler\.toml:3:24: unknown compatibility flag "nodejs_compt"/],
     [`name = "twice"`, /wrangler\.toml:3:1: "name" is already defined on line 1/],
@@ -73,6 +72,16 @@ test("a key that cannot be honoured is named with its line", (t) => {
   }
   const nowhere = run(["serve", folder(t)]);
   assert.match(nowhere.stderr, /there is no wrangler\.json, wrangler\.jsonc or wrangler\.toml here/);
+});
+
+test("unknown keys are passed over with one warning that has them all", async (t) => {
+  const dir = project(t, {
+    "index.js": show,
+    "wrangler.toml": `name = "w"\nmain = "index.js"\nfrobnicate = "x"\ncompatibilty_flags = []\n[vars]\nA = "a"\n[dev]\nprot = 1\n`,
+  });
+  const server = await serve(t, dir);
+  assert.deepEqual(await (await server.fetch("/")).json(), { A: "a" });
+  await server.until(/unknown keys, passed over: "frobnicate" \(line 3\), "compatibilty_flags" \(line 4; did you mean "compatibility_flags"\?\), "dev\.prot" \(line 8; did you mean "port"\?\)/);
 });
 
 /** GET with a Host header of our own, which fetch() would not send. */

@@ -123,6 +123,50 @@ static const char *site(void)
     return dir;
 }
 
+TEST(asset_answer, a_base_path_is_before_every_address)
+{
+    const char *dir = site();
+    tree_write(dir, "_redirects",
+               "/docs/old /docs/a 301\n/docs/proxied /docs/a 200\n/old /a 301\n");
+    static const struct {
+        enum cn_asset_html html;
+        const char *path, *want;
+    } rows[] = {
+        {CN_ASSET_HTML_AUTO, "/docs/", "200 /index.html"},
+        {CN_ASSET_HTML_AUTO, "/docs", "307 -> /docs/"},
+        {CN_ASSET_HTML_AUTO, "/docs/index.html", "307 -> /docs/"},
+        {CN_ASSET_HTML_AUTO, "/docs/a", "200 /a.html"},
+        {CN_ASSET_HTML_AUTO, "/docs/a.html?q", "307 -> /docs/a?q"},
+        {CN_ASSET_HTML_AUTO, "/docs/b", "307 -> /docs/b/"},
+        {CN_ASSET_HTML_AUTO, "/docs/old", "301 -> /docs/a"},
+        {CN_ASSET_HTML_AUTO, "/docs/proxied", "200 /a.html"},
+        {CN_ASSET_HTML_AUTO, "/docsa", "-"},
+        {CN_ASSET_HTML_AUTO, "/a", "-"},
+        {CN_ASSET_HTML_AUTO, "/old", "-"},
+        {CN_ASSET_HTML_AUTO, "/", "-"},
+        {CN_ASSET_HTML_AUTO, "/%64ocs/a", "307 -> /docs/a"},
+        {CN_ASSET_HTML_DROP, "/docs", "200 /index.html"},
+        {CN_ASSET_HTML_DROP, "/docs/", "307 -> /docs"},
+        {CN_ASSET_HTML_DROP, "/docs/b/", "307 -> /docs/b"},
+        {CN_ASSET_HTML_NONE, "/docs", "-"},
+        {CN_ASSET_HTML_NONE, "/docs/index.html", "200 /index.html"},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(rows); i++) {
+        struct cn_assets *assets =
+            load(dir, (struct cn_assets_options){
+                          .html = rows[i].html, .has_worker = true, .base = "docs/./x/../"});
+        CHECK_STR(rows[i].want, GET(assets, rows[i].path));
+        cn_assets_unref(assets);
+    }
+    static const char *const bad[] = {"",     "//h/", "http://h/", "a\\b",
+                                      "/a?b", "/a#b", "/%61",      "/\n"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(bad); i++)
+        CHECK(!cn_asset_base(bad[i]));
+    char *top = cn_asset_base("/..");
+    CHECK_STR("", top);
+    cn_free(top);
+}
+
 TEST(asset_answer, every_spelling_leads_to_the_one_address_of_a_file)
 {
     const char *dir = site();
