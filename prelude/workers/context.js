@@ -6,6 +6,7 @@ import { finishInterface } from "../internal/interface.js";
 import trace from "part:../internal/trace.js";
 import extra from "part:./service/extra.js";
 import cache from "part:../web/cache.js";
+import tracing from "part:./tracing.js";
 
 const token = Symbol("construct");
 let exportsOf = () => ({}); // modules.js sets it
@@ -16,7 +17,8 @@ export function setExportsOf(find) {
 export const loopbackExports = () => exportsOf();
 
 /** `ctx.cache`, and what `cloudflare:workers` exports as `cache`. */
-export const cacheContext = Object.freeze({ purge: async (options) => cache().purge(options) });
+const purge = async (options) => cache().purge(options);
+export const cacheContext = Object.freeze({ purge, invalidate: async (options) => purge(options) });
 
 /** @returns {ExecutionContext} */
 export function newContext(handle, props) {
@@ -111,6 +113,10 @@ export class ExecutionContext {
 
   get cache() {
     return cacheContext;
+  }
+
+  get tracing() {
+    return tracing().tracing;
   }
 
   #settle() {

@@ -8,6 +8,7 @@ import objects from "part:./object/part.js";
 import email from "part:./email.js";
 import s3 from "part:./s3.js";
 import sockets from "part:./sockets.js";
+import tracing from "part:./tracing.js";
 
 /** What `cloudflare:workers` exports as `env` and `exports`: proxies, so that they can be imported
  * before the script has started, and be replaced for a while. */
@@ -122,27 +123,10 @@ class NonRetryableError extends Error {
   }
 }
 
-/** A span of a trace that nobody records. */
-class Span {
-  get isTraced() {
-    return false;
-  }
-  setAttribute() {
-    return this;
-  }
-  setAttributes() {
-    return this;
-  }
-  end() {}
+/** `cloudflare:durable-objects`: a call that may have begun is never made again here, so the mark changes nothing. */
+function retryable(...methods) {
+  for (const [i, method] of methods.entries()) if (typeof method !== "function") throw new TypeError(`Failed to execute 'retryable': parameter ${i + 1} is not of type 'Function'.`);
 }
-
-/** Spans of the script's own: it runs as it would on the platform where nothing is recorded. */
-const tracing = {
-  enterSpan: (name, callback, ...args) => callback(new Span(), ...args),
-  startActiveSpan: (name, callback, ...args) => callback(new Span(), ...args),
-  startSpan: () => new Span(),
-  Span,
-};
 
 /** Module namespaces by specifier; the bundler resolves imports to these. */
 export const modules = {
@@ -150,6 +134,7 @@ export const modules = {
   get "cairn:s3"() {
     return s3();
   },
+  "cloudflare:durable-objects": { retryable },
   "cloudflare:email": {
     get EmailMessage() {
       return email().EmailMessage;
@@ -187,7 +172,9 @@ export const modules = {
     get ServiceStub() {
       return objects().ServiceStub;
     },
-    tracing,
+    get tracing() {
+      return tracing().tracing;
+    },
   },
   "cloudflare:workflows": { NonRetryableError },
 };

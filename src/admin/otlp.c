@@ -82,38 +82,45 @@ static void count(struct cn_otlp *otlp, uint64_t *number, uint64_t by)
 }
 
 /* E1. Takes the element over. Any thread. */
-static void add(struct cn_otlp *otlp, enum cn_otlp_signal kind, struct cn_buf *element)
+static void add(struct cn_otlp *otlp, enum cn_otlp_signal kind, struct cn_buf *elements,
+                size_t count)
 {
     struct signal *signal = &otlp->signals[kind];
     bool early = false;
     pthread_mutex_lock(&otlp->lock);
-    if (signal->pending.size + element->size > CN_OTLP_PENDING_MAX) {
-        otlp->stats.dropped[kind]++;
+    if (signal->pending.size + elements->size > CN_OTLP_PENDING_MAX) {
+        otlp->stats.dropped[kind] += count;
     } else {
         size_t before = signal->pending.size;
-        if (signal->pending_count++)
+        if (signal->pending_count)
             cn_buf_append_byte(&signal->pending, ',');
-        cn_buf_append(&signal->pending, element->data, element->size);
+        signal->pending_count += count;
+        cn_buf_append(&signal->pending, elements->data, elements->size);
         early = before < CN_OTLP_SEND_EARLY && signal->pending.size >= CN_OTLP_SEND_EARLY;
     }
     pthread_mutex_unlock(&otlp->lock);
     if (early)
         uv_async_send(&otlp->async);
-    cn_buf_fini(element);
+    cn_buf_fini(elements);
 }
 
 static void on_trace(void *data, const struct cn_trace *trace)
 {
     struct cn_buf span = {0};
     cn_otlp_append_span(&span, trace);
-    add(data, CN_OTLP_TRACES, &span);
+    add(data, CN_OTLP_TRACES, &span, 1);
+    struct cn_buf own = {0};
+    size_t count = trace->spans.size ? cn_otlp_append_own_spans(&own, trace) : 0;
+    if (count)
+        add(data, CN_OTLP_TRACES, &own, count);
+    cn_buf_fini(&own);
 }
 
 static void on_note(struct cn_diag_tap *tap, const struct cn_diag_note *note)
 {
     struct cn_buf record = {0};
     cn_otlp_append_log(&record, note);
-    add(CN_CONTAINER_OF(tap, struct cn_otlp, tap), CN_OTLP_LOGS, &record);
+    add(CN_CONTAINER_OF(tap, struct cn_otlp, tap), CN_OTLP_LOGS, &record, 1);
 }
 
 const struct cn_trace_exporter *cn_otlp_exporter(const struct cn_otlp *otlp)

@@ -19,14 +19,20 @@ static void append_string(struct cn_buf *out, const char *text, size_t size)
     cn_buf_append_json(out, text, size);
 }
 
-/* A KeyValue with a text; begins with a comma unless it is the first of its array. */
-static void append_attribute(struct cn_buf *out, const char *key, const char *text, size_t size)
+/* A KeyValue up to its value; begins with a comma unless it is the first of its array. */
+static void append_member(struct cn_buf *out, const char *key)
 {
     if (out->data[out->size - 1] != '[')
         cn_buf_append_byte(out, ',');
     cn_buf_append_str(out, "{\"key\":");
     append_string(out, key, strlen(key));
-    cn_buf_append_str(out, ",\"value\":{\"stringValue\":");
+    cn_buf_append_str(out, ",\"value\":");
+}
+
+static void append_attribute(struct cn_buf *out, const char *key, const char *text, size_t size)
+{
+    append_member(out, key);
+    cn_buf_append_str(out, "{\"stringValue\":");
     append_string(out, text, size);
     cn_buf_append_str(out, "}}");
 }
@@ -73,15 +79,22 @@ void cn_otlp_end(struct cn_buf *out)
 
 /* --- spans ----------------------------------------------------------------------------------- */
 
-/* The exceptions of the trace as events of the span. */
-static void append_events(struct cn_buf *out, const struct cn_trace *trace)
+/* An array of the trace, whose elements are kept without brackets. */
+static struct cn_json *parse_array(const struct cn_buf *elements)
 {
     struct cn_buf text = {0};
     struct cn_err err;
     cn_buf_append_byte(&text, '[');
-    cn_buf_append(&text, trace->exceptions.data, trace->exceptions.size);
+    cn_buf_append(&text, elements->data, elements->size);
     cn_buf_append_byte(&text, ']');
     struct cn_json *list = cn_json_parse(cn_buf_text(&text), text.size, &err);
+    cn_buf_fini(&text);
+    return list;
+}
+
+/* Exceptions as events of a span. */
+static void append_events(struct cn_buf *out, const struct cn_json *list)
+{
     cn_buf_append_str(out, ",\"events\":[");
     for (const struct cn_json *each = list ? list->first : NULL; each; each = each->next) {
         cn_buf_printf(out,
@@ -94,8 +107,98 @@ static void append_events(struct cn_buf *out, const struct cn_trace *trace)
         cn_buf_append_str(out, "]}");
     }
     cn_buf_append_byte(out, ']');
+}
+
+/* Where and in what a span is; `parent` "": in nothing. */
+static void append_ids(struct cn_buf *out, const struct cn_trace *trace, const char *id,
+                       const char *parent)
+{
+    cn_buf_printf(out, "{\"traceId\":\"%016" PRIx64 "%016" PRIx64 "\",\"spanId\":\"%s\",",
+                  trace->origin.trace[0], trace->origin.trace[1], id);
+    if (*parent)
+        cn_buf_printf(out, "\"parentSpanId\":\"%s\",", parent);
+}
+
+static void append_times(struct cn_buf *out, int64_t start_ns, int64_t end_ns)
+{
+    cn_buf_printf(out,
+                  ",\"startTimeUnixNano\":\"%" PRId64 "\",\"endTimeUnixNano\":\"%" PRId64
+                  "\",\"attributes\":[",
+                  start_ns, end_ns);
+}
+
+static int64_t ns_of(const struct cn_json *object, const char *key)
+{
+    const struct cn_json *ms = cn_json_find(object, key);
+    return ms && (ms->kind == CN_JSON_NUMBER || ms->kind == CN_JSON_INT)
+               ? (int64_t)(ms->number * 1e6)
+               : 0;
+}
+
+static void append_value(struct cn_buf *out, const struct cn_json *value)
+{
+    if (value->kind == CN_JSON_STRING) {
+        append_attribute(out, value->name, value->text, value->size);
+    } else if (value->kind == CN_JSON_INT) {
+        append_member(out, value->name);
+        cn_buf_printf(out, "{\"intValue\":\"%" PRId64 "\"}}", value->integer);
+    } else if (value->kind == CN_JSON_NUMBER) {
+        append_member(out, value->name);
+        cn_buf_printf(out, "{\"doubleValue\":%.17g}}", value->number);
+    } else if (value->kind == CN_JSON_BOOL) {
+        append_member(out, value->name);
+        cn_buf_printf(out, "{\"boolValue\":%s}}", value->boolean ? "true" : "false");
+    }
+}
+
+/* A span of the script's own: see Span in prelude/workers/tracing.js. */
+static void append_own(struct cn_buf *out, const struct cn_trace *trace, const struct cn_json *span)
+{
+    const char *id = cn_json_text(span, "id"), *parent = cn_json_text(span, "parent");
+    const char *name = cn_json_text(span, "name");
+    const struct cn_json *status = cn_json_find(span, "status");
+    const struct cn_json *attributes = cn_json_find(span, "attributes");
+    const char *code = status ? cn_json_text(status, "code") : NULL;
+    if (!id || !parent || !name || !attributes || !code)
+        return; /* too much for the parser */
+    append_ids(out, trace, id, parent);
+    cn_buf_append_str(out, "\"flags\":1,\"kind\":1,\"name\":");
+    append_string(out, name, strlen(name));
+    append_times(out, ns_of(span, "start"), ns_of(span, "end"));
+    append_text(out, "cairn.worker", trace->script->name);
+    for (const struct cn_json *each = attributes->first; each; each = each->next)
+        append_value(out, each);
+    cn_buf_append_byte(out, ']');
+    append_events(out, cn_json_find(span, "exceptions"));
+    cn_buf_printf(out, ",\"status\":{\"code\":%d",
+                  strcmp(code, "ok") == 0      ? 1
+                  : strcmp(code, "error") == 0 ? 2
+                                               : 0);
+    const char *message = cn_json_text(status, "message");
+    if (message) {
+        cn_buf_append_str(out, ",\"message\":");
+        append_string(out, message, strlen(message));
+    }
+    cn_buf_append_str(out, "}}");
+}
+
+size_t cn_otlp_append_own_spans(struct cn_buf *out, const struct cn_trace *trace)
+{
+    size_t count = 0;
+    struct cn_json *list = parse_array(&trace->spans);
+    for (const struct cn_json *each = list ? list->first : NULL; each; each = each->next) {
+        size_t before = out->size;
+        if (count)
+            cn_buf_append_byte(out, ',');
+        size_t begin = out->size;
+        append_own(out, trace, each);
+        if (out->size == begin)
+            out->size = before;
+        else
+            count++;
+    }
     cn_json_free(list);
-    cn_buf_fini(&text);
+    return count;
 }
 
 /* What the kind of event has besides. */
@@ -151,17 +254,14 @@ void cn_otlp_append_span(struct cn_buf *out, const struct cn_trace *trace)
     bool ok = strcmp(trace->outcome, "ok") == 0 || strcmp(trace->outcome, "canceled") == 0;
     int64_t start_ns = trace->started_ms * 1000000;
     int64_t end_ns = start_ns + (int64_t)(trace->ended_ns - trace->started_ns);
-    cn_buf_printf(out,
-                  "{\"traceId\":\"%016" PRIx64 "%016" PRIx64 "\",\"spanId\":\"%016" PRIx64 "\",",
-                  trace->origin.trace[0], trace->origin.trace[1], trace->span);
+    char id[17], parent[17] = "";
+    snprintf(id, sizeof(id), "%016" PRIx64, trace->span);
     if (trace->origin.span)
-        cn_buf_printf(out, "\"parentSpanId\":\"%016" PRIx64 "\",", trace->origin.span);
+        snprintf(parent, sizeof(parent), "%016" PRIx64, trace->origin.span);
+    append_ids(out, trace, id, parent);
     cn_buf_printf(out, "\"flags\":1,\"kind\":%d,\"name\":", kinds[trace->kind]);
     append_name(out, trace, subject);
-    cn_buf_printf(out,
-                  ",\"startTimeUnixNano\":\"%" PRId64 "\",\"endTimeUnixNano\":\"%" PRId64
-                  "\",\"attributes\":[",
-                  start_ns, end_ns);
+    append_times(out, start_ns, end_ns);
     append_text(out, "cairn.worker", trace->script->name);
     append_text(out, "cairn.event", cn_trace_kind_names[trace->kind]);
     append_text(out, "cairn.outcome", trace->outcome);
@@ -174,7 +274,9 @@ void cn_otlp_append_span(struct cn_buf *out, const struct cn_trace *trace)
     append_double(out, "cairn.cpu_ms", (double)cn_clock_ticks_ns(trace->ticks) / 1e6);
     append_subject(out, trace, subject);
     cn_buf_append_byte(out, ']');
-    append_events(out, trace);
+    struct cn_json *exceptions = parse_array(&trace->exceptions);
+    append_events(out, exceptions);
+    cn_json_free(exceptions);
     cn_buf_printf(out, ",\"status\":{\"code\":%d}}", ok ? 0 : 2);
     cn_buf_fini(&copy);
 }

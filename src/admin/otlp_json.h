@@ -20,6 +20,8 @@ void cn_otlp_end(struct cn_buf *out);
 
 /* Elements: a Span, a LogRecord, and (comma-separated) all Metrics. */
 void cn_otlp_append_span(struct cn_buf *out, const struct cn_trace *trace);
+/* Comma-separated: those of the script's own in it. Returns how many there are. */
+size_t cn_otlp_append_own_spans(struct cn_buf *out, const struct cn_trace *trace);
 void cn_otlp_append_log(struct cn_buf *out, const struct cn_diag_note *note);
 /* Returns how many data points there are. `started_ms`: since when counters count. */
 size_t cn_otlp_append_metrics(struct cn_buf *out, const struct cn_metrics_sources *sources,

@@ -284,6 +284,9 @@ export interface Native {
   traceLog(level: string, args: string): void;
   traceException(name: string, message: string, stack?: string): void;
   traceChannel(channel: string, message: string): void;
+  traceSpanIds(): string;
+  traceTime(): number;
+  traceSpan(trace: number, span: string): void;
 
   // turn.c
   clock(): Float64Array;

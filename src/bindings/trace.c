@@ -130,3 +130,40 @@ static JSValueRef native_trace_channel(CN_JS_NATIVE_ARGS)
     end_element(trace, &trace->channels, &element);
     return JSValueMakeUndefined(ctx);
 }
+
+/* traceSpanIds(): for a span of the script's own: the trace's id, its own and a new one in
+ * hexadecimal, one behind the other; "" if no exporter wants this trace */
+static JSValueRef native_trace_span_ids(CN_JS_NATIVE_ARGS)
+{
+    const struct cn_trace *trace = current(ctx);
+    struct cn_lane *lane = ((struct cn_instance *)cn_runtime_of(ctx)->data)->lane;
+    char text[65] = "";
+    if (trace && trace->sampled)
+        snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64 "%016" PRIx64 "%016" PRIx64,
+                 trace->origin.trace[0], trace->origin.trace[1], trace->span,
+                 cn_rand_next(&lane->rand) | 1);
+    return cn_js_text_z(ctx, text);
+}
+
+/* traceTime(): milliseconds, with their parts, on the clock that the trace itself is told in */
+static JSValueRef native_trace_time(CN_JS_NATIVE_ARGS)
+{
+    const struct cn_trace *trace = current(ctx);
+    double now = trace ? (double)trace->started_ms + (double)(uv_hrtime() - trace->started_ns) / 1e6
+                       : (double)cn_clock_wall_ms(cn_clock_system());
+    return JSValueMakeNumber(ctx, now);
+}
+
+/* traceSpan(trace, span): one has ended; it may have begun in another trace than the current one */
+static JSValueRef native_trace_span(CN_JS_NATIVE_ARGS)
+{
+    struct cn_lane *lane = ((struct cn_instance *)cn_runtime_of(ctx)->data)->lane;
+    struct cn_trace *trace = cn_trace_find(lane, cn_js_to_uint64(ctx, cn_js_arg(0)));
+    struct cn_buf span = {0};
+    if (!trace)
+        return JSValueMakeUndefined(ctx);
+    cn_js_append_utf8(ctx, cn_js_arg(1), &span);
+    cn_trace_add(trace, &trace->spans, cn_buf_text(&span), span.size);
+    cn_buf_fini(&span);
+    return JSValueMakeUndefined(ctx);
+}

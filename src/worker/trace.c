@@ -97,6 +97,7 @@ static void trace_free(struct cn_trace *trace)
     cn_buf_fini(&trace->logs);
     cn_buf_fini(&trace->exceptions);
     cn_buf_fini(&trace->channels);
+    cn_buf_fini(&trace->spans);
     cn_free(trace);
 }
 
@@ -117,8 +118,8 @@ void cn_trace_end(struct cn_lane *lane, uint64_t handle, const char *outcome)
 
 void cn_trace_add(struct cn_trace *trace, struct cn_buf *array, const char *json, size_t size)
 {
-    if (trace->logs.size + trace->exceptions.size + trace->channels.size + size >
-        CN_TRACE_BYTES_MAX) {
+    size_t held = trace->logs.size + trace->exceptions.size + trace->channels.size;
+    if (held + trace->spans.size + size > CN_TRACE_BYTES_MAX) {
         trace->truncated = true;
         return;
     }

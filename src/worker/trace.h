@@ -68,6 +68,7 @@ struct cn_trace {
     struct cn_buf subject; /* what it was: "GET /path", "method" */
     /* JSON: the members of `event`; then what the arrays of their names hold. */
     struct cn_buf event, logs, exceptions, channels;
+    struct cn_buf spans; /* JSON objects, comma-separated: of the script's own (tracing.js) */
     bool truncated;
     bool sampled; /* the exporter is told of it */
     bool tapped;  /* and those who listen: taps.h */

@@ -28,6 +28,7 @@ function attributes(list) {
     const [[kind, value]] = Object.entries(pair.value);
     assert.equal(Object.keys(pair.value).length, 1);
     if (kind === "intValue") is64(value);
+    else if (kind === "boolValue") assert.equal(typeof value, "boolean");
     else if (kind === "doubleValue") assert.equal(typeof value, "number");
     else assert.equal(kind, "stringValue");
     result[pair.key] = value;
@@ -64,7 +65,7 @@ const check = {
       isTime(span.startTimeUnixNano);
       isTime(span.endTimeUnixNano);
       assert.ok(BigInt(span.endTimeUnixNano) >= BigInt(span.startTimeUnixNano));
-      keys(span.status, ["code"]);
+      keys(span.status, ["code"], ["message"]);
       assert.ok([0, 1, 2].includes(span.status.code));
       assert.equal(span.flags, 1);
       assert.ok(span.name.length > 0);
@@ -168,8 +169,12 @@ ${queue("QUEUE", "spans", { max_batch_timeout: 0 })}
 crons = ["0 0 1 1 *"]
 ${otlp}
 `,
-  "index.js": `import { DurableObject } from "cloudflare:workers";
+  "index.js": `import { DurableObject, tracing } from "cloudflare:workers";
+const nap = () => new Promise((resolve) => setTimeout(resolve, 1));
 export class Room extends DurableObject {
+  async measured() {
+    return tracing.enterSpan("in the object", (span) => span.spanContext().traceId);
+  }
   async speak() {
     console.log("room speaks");
     await this.ctx.storage.setAlarm(Date.now());
@@ -177,8 +182,27 @@ export class Room extends DurableObject {
   alarm() {}
 }
 export default {
-  async fetch(request, env) {
+  async fetch(request, env, ctx) {
     const url = new URL(request.url);
+    if (url.pathname === "/spans") {
+      const open = ctx.tracing.startSpan("open").setAttributes({ text: "t\\u{1f600}", count: 3, part: 0.5, yes: true, no: undefined, object: {} });
+      const failed = await tracing.enterSpan("outer", async (outer) => {
+        await nap();
+        const inner = tracing.enterSpan("inner", (span, word) => [word, tracing.getActiveSpan() === span], "word");
+        await nap();
+        return [inner, await tracing.enterSpan("failing", async (span) => {
+          await nap();
+          span.recordException(new RangeError("deliberate"));
+          span.setStatus({ code: "error", message: "it failed" });
+          throw new Error("out");
+        }).catch((error) => error.message), tracing.getActiveSpan() === outer];
+      });
+      const seen = [open.isTraced, open.updateName("renamed").end(), open.isTraced, open.setAttribute("late", 1) === open, tracing.getActiveSpan().isTraced];
+      const long = tracing.startSpan("é".repeat(60));
+      long.setAttribute("first", "x".repeat(60000)).setAttribute("second", "y".repeat(60000)).end();
+      tracing.startSpan("never ended");
+      return Response.json([failed, seen, await env.ROOM.getByName("lobby").measured(), open.spanContext().traceId]);
+    }
     if (url.pathname === "/throw") throw new TypeError("deliberate");
     if (url.pathname === "/object") { await env.ROOM.getByName("lobby").speak(); console.warn("after the object"); }
     if (url.pathname === "/queue") await env.QUEUE.send(1);
@@ -239,6 +263,23 @@ describe("OB-3 a collector", () => {
     assert.deepEqual([thrown.events[0].attributes["exception.type"], thrown.events[0].attributes["exception.message"]], ["TypeError", "deliberate"]);
     assert.match(thrown.events[0].attributes["exception.stacktrace"], /index\.js/);
     assert.deepEqual([span((each) => each.name === "queue spans").kind, span((each) => each.name === "queue spans").attributes["messaging.destination.name"]], [5, "spans"]);
+  });
+  test("OB-3 gets the spans that a script makes, below its own", async () => {
+    const [failed, seenThere, there, here] = JSON.parse(await server.text("/spans"));
+    assert.deepEqual(failed, [["word", true], "out", true]);
+    assert.deepEqual(seenThere, [true, null, false, true, false]);
+    assert.equal(there, here); // a call is of the same trace
+    await server.untilTrue(async () => ["GET /spans", "renamed", "inner", "outer", "failing", "in the object", "é".repeat(32)].every((name) => span((each) => each.name === name)), "the spans");
+    const [request, renamed, outer, inner, failing, far, long, call] = ["GET /spans", "renamed", "outer", "inner", "failing", "in the object", "é".repeat(32), "Room.measured"].map((name) => span((each) => each.name === name));
+    for (const each of [renamed, outer, inner, failing, far, long]) assert.equal(each.traceId, request.traceId);
+    assert.deepEqual([renamed.parentSpanId, outer.parentSpanId, inner.parentSpanId, failing.parentSpanId, far.parentSpanId],
+      [request.spanId, request.spanId, outer.spanId, outer.spanId, call.spanId]);
+    assert.deepEqual(renamed.attributes, { "cairn.worker": "app", text: "t\u{1f600}", count: "3", part: 0.5, yes: true, object: "[object Object]" });
+    assert.deepEqual([failing.status, outer.status], [{ code: 2, message: "it failed" }, { code: 0 }]);
+    assert.deepEqual(failing.events.map((event) => [event.name, event.attributes["exception.type"], event.attributes["exception.message"]]), [["exception", "RangeError", "deliberate"]]);
+    assert.ok(BigInt(outer.endTimeUnixNano) - BigInt(outer.startTimeUnixNano) >= 2_000_000n); // the clock of spans goes on in a turn
+    assert.deepEqual([long.attributes.second, long.attributes["cloudflare.warning.type"]], [undefined, "span_data_limit_exceeded"]);
+    assert.equal(span((each) => each.name === "never ended"), undefined);
   });
   test("OB-3 requests that a worker makes carry its span", async () => {
     let header;

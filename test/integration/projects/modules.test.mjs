@@ -11,6 +11,7 @@ test("cloudflare:email, cloudflare:pipelines, cloudflare:workflows, tracing of c
     "index.js": `
 import { EmailMessage } from "cloudflare:email";
 import { PipelineTransformationEntrypoint } from "cloudflare:pipelines";
+import { retryable } from "cloudflare:durable-objects";
 import { NonRetryableError } from "cloudflare:workflows";
 import { env, tracing, WorkerEntrypoint } from "cloudflare:workers";
 const thrown = (f) => { try { f(); } catch (e) { return e.name; } };
@@ -24,6 +25,7 @@ export default {
       kind: thrown(() => new EmailMessage("a", "b", 3)), class: Object.prototype.toString.call(message),
       pipeline: PipelineTransformationEntrypoint.prototype instanceof WorkerEntrypoint,
       error: [error instanceof Error, error.name, error.message], added: given.ADDED,
+      mark: [retryable(() => {}, class {}), thrown(() => retryable(() => {}, 1))],
       span: await tracing.enterSpan("x", async (span, n) => [span.isTraced, span.setAttribute("a", 1) === span, n], 7),
     });
   },
@@ -32,7 +34,7 @@ export default {
   const server = await serve(t, dir);
   assert.deepEqual(await (await server.fetch("/")).json(), {
     from: "a@example.com", to: "b@example.com", fixed: "TypeError", few: "TypeError", kind: "TypeError",
-    class: "[object EmailMessage]", pipeline: true, error: [true, "NonRetryableError", "no"], added: "here", span: [false, true, 7],
+    class: "[object EmailMessage]", pipeline: true, error: [true, "NonRetryableError", "no"], added: "here", mark: [null, "TypeError"], span: [false, true, 7],
   });
 });
 
