@@ -2,7 +2,8 @@
 // Part of `make lint`.
 //
 // A path is looked for from the root, from src/, prelude/, test/, test/integration/, test/unit/, docs/ and its own folder; a
-// name without a folder may stand for any file that is called so. Whoever moves a file hears of who speaks of it.
+// name without a folder may stand for any file that is called so. A page may name the files that its reader writes, which
+// its recipes name (test/recipes/pages.mjs). Whoever moves a file hears of who speaks of it.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -13,7 +14,7 @@ const NAME = /(?<![\w@$<>*{}/.-])(?:\.{0,2}\/)?[\w-]+(?:[/.][\w-]+)*\.(?:c|h|mjs
 
 /** What in a text speaks about the code: all of a document, the comments of a program. */
 export function prose(file, text) {
-  if (file.endsWith(".md")) return text.replace(/^( {4}|```[^]*?^```).*$/gm, (block) => block.replace(/[^\n]/g, " "));
+  if (file.endsWith(".md")) return text.replace(/^( {4}|```[^]*?^```).*$|<!--[^]*?-->/gm, (block) => block.replace(/[^\n]/g, " "));
   // The rest becomes blanks, so that lines keep their numbers.
   const comments = /\/\*[^]*?\*\/|(?<=^|\s)\/\/.*$/gm;
   let out = "", at = 0;
@@ -27,8 +28,10 @@ export function prose(file, text) {
 /** [{ line, name }] of the names in `text`, a file of the tree at `file`, that `files` (a Set of paths) does not have. */
 export function missing(file, text, files, bases = new Set([...files].map((each) => path.basename(each)))) {
   const found = [];
+  const written = new Set([...text.matchAll(/<!-- recipe: (?:[^]*?; )?(?:file|append) (\S+?)(?:;| -->)/g)].flatMap(([, name]) => [name, path.basename(name)]));
   prose(file, text).split("\n").forEach((line, i) => {
     for (const [name] of line.replace(/https?:\/\/\S+|node:\w+/g, " ").matchAll(NAME)) {
+      if (written.has(name)) continue;
       const starts = [...STARTS, path.dirname(file), path.dirname(path.dirname(file))];
       const known = name.includes("/") ? starts.some((start) => files.has(path.normalize(path.join(start, name)))) : bases.has(name);
       if (!known) found.push({ line: i + 1, name });

@@ -56,6 +56,8 @@ function commandsPage(cairn) {
 This page lists every command of \`cairn\` with its options and the variables that set them. It is made from the program
 itself: \`cairn help COMMAND\` prints the same text, and so does the man page \`cairn-COMMAND(1)\`.
 
+<!-- recipes: shows usages of commands, made of \`cairn help\`; has package -->
+<!-- recipe: with man cairn-serve=test -s /usr/share/man/man1/cairn-serve.1.gz -->
 \`\`\`sh
 cairn help              # the list of commands
 cairn help serve        # one of them
@@ -113,6 +115,8 @@ The control API is how commands, the dashboard and programs ask a running server
 every request; it is made from the description that the server itself gives at \`GET /openapi.json\`, which also has the
 forms of bodies and answers.
 
+<!-- recipes: has project -->
+<!-- recipe: before served -->
 \`\`\`sh
 curl -fsS --unix-socket .cairn/control.sock http://cairn/api/workers
 curl -fsS --unix-socket .cairn/control.sock http://cairn/openapi.json
@@ -179,9 +183,10 @@ function headerPage() {
 may have, and the functions of the server that it may call. This page is made from the header and has the same text as
 the man page \`cairn.h(3)\`. A *lane* and other words of Cairn are in the [glossary](../understand/glossary.md).
 
+<!-- recipes: has package; setup apt-get install -qq ./cairn-dev_*.deb gcc libc6-dev make pkg-config >/dev/null -->
 \`\`\`sh
-cairn new counter --template c-object    # a whole module with a Makefile
-cc -O2 $(pkg-config --variable=moduleflags cairn) $(pkg-config --cflags cairn) -o counter.so counter.c
+cairn new counter --template c-object && cd counter    # a whole module with a Makefile
+cc -O2 $(pkg-config --variable=moduleflags cairn) $(pkg-config --cflags cairn) -o counter.so src/counter.c
 \`\`\`
 
 ${markdownOf(body)}

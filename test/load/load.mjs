@@ -6,7 +6,7 @@
 // What is checked:
 // L1  The server does not end, and stops in order when told to.
 // L2  Its memory stays below a ceiling (RSS_MAX_MB).
-// L3  Errors are of the kinds that docs/do/operating.md lists, and come only while (or shortly after)
+// L3  Errors are of the kinds that docs/do/limits.md lists, and come only while (or shortly after)
 //     their cause is there. Without a cause every request succeeds.
 // L4  Every write that was acknowledged is there: at once, after a restart, and `cairn check` is content.
 // L5  Once a disk has space again, all storage takes writes within seconds, without a restart.
@@ -83,7 +83,7 @@ writeFileSync(slowFile, Buffer.alloc(12));
 
 // --- what happened -----------------------------------------------------------------------------
 
-/** Errors that are documented, by what the client sees. `docs/do/operating.md` has the same list. */
+/** Errors that are documented, by what the client sees. `docs/do/limits.md` has the same list. */
 const kinds = [
   { name: "full disk", causes: ["full"], test: (e) => e.status === 500 && /writes are refused: |no space|ENOSPC/i.test(e.text) },
   { name: "overloaded", causes: ["overload", "full", "slow"], test: (e) => e.status === 503 },

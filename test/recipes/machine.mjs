@@ -2,6 +2,7 @@
 // systemd-nspawn (packages debootstrap, systemd-container, iproute2).
 //
 // The root that all begin with is made once, in build/recipes/base, with the packages that recipes install in its cache: machines have no way out.
+// For the same reason `npx wrangler` there is the wrangler of build/wrangler.
 // Each machine has an overlay on it, which goes with the machine.
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -10,6 +11,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const out = path.resolve("build/recipes");
 const base = path.join(out, "base");
+
+/** What recipes install, beside the package. */
+const CACHED = ["libpq5", "postgresql", "nginx", "caddy", "prometheus", "sqlite3", "gcc libc6-dev make pkg-config", "openssh-server openssh-client", "acl"];
+/** `served`: what a reader has in another terminal. */
+const SERVED = `#!/bin/sh
+setsid cairn dev "$@" >/tmp/served 2>&1 </dev/null &
+for i in $(seq 300); do grep -q 'ready on' /tmp/served && exit 0; sleep 0.1; done
+cat /tmp/served; exit 1
+`;
+let networks = 0;
 
 /** Why there can be none here; null: there can. */
 export function absent() {
@@ -25,9 +36,7 @@ function must(program, ...args) {
   return done.stdout;
 }
 
-/** Makes the root that machines begin with: systemd, and in its cache what recipes install. */
-export function prepare() {
-  if (existsSync(path.join(base, "ready"))) return;
+function bootstrap() {
   rmSync(base, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   const release = /VERSION_CODENAME=(\S+)/.exec(readFileSync("/etc/os-release", "utf8"))[1];
@@ -41,9 +50,22 @@ export function prepare() {
   cpSync("/etc/resolv.conf", path.join(base, "etc/resolv.conf"));
   writeFileSync(path.join(base, "etc/apt/apt.conf.d/99keep"), 'APT::Keep-Downloaded-Packages "true";\nBinary::apt::APT::Keep-Downloaded-Packages "true";\nAPT::Get::Assume-Yes "true";\n');
   for (const file of readdirSync(path.join(base, "etc/apt/apt.conf.d"))) if (/docker|clean/.test(file)) rmSync(path.join(base, "etc/apt/apt.conf.d", file));
+}
+
+/** Makes the root that machines begin with: systemd, and in its cache what recipes install. */
+export function prepare() {
+  const ready = path.join(base, "ready");
+  if (existsSync(ready) && readFileSync(ready, "utf8") === `${CACHED}`) return;
+  if (!existsSync(ready)) bootstrap();
   // What the package asks for is downloaded with it (download()), the rest here.
-  inBase("apt-get update -qq && apt-get install -qq --download-only nodejs libpq5 postgresql");
-  writeFileSync(path.join(base, "ready"), "");
+  inBase("apt-get update -qq");
+  for (const names of CACHED) inBase(`apt-get install -qq --download-only ${names}`);
+  cpSync(process.execPath, path.join(base, "usr/local/bin/node"));
+  mkdirSync(path.join(base, "usr/local/lib/wrangler"), { recursive: true });
+  must("cp", "-aT", "build/wrangler/node_modules", path.join(base, "usr/local/lib/wrangler/node_modules"));
+  writeFileSync(path.join(base, "usr/local/bin/npx"), '#!/bin/sh\n[ "$1" = wrangler ] && shift && exec node /usr/local/lib/wrangler/node_modules/wrangler/bin/wrangler.js "$@"\n', { mode: 0o755 });
+  writeFileSync(path.join(base, "usr/local/bin/served"), SERVED, { mode: 0o755 });
+  writeFileSync(ready, `${CACHED}`);
 }
 
 function inBase(script) {
@@ -59,7 +81,7 @@ export function download(deb) {
 /** A bridge that machines are on, in a network namespace of its own: nothing of this host is reached by it. */
 export class Network {
   constructor() {
-    this.name = `cairn-recipes-${process.pid}`;
+    this.name = `cairn-recipes-${process.pid}-${++networks}`;
     must("ip", "netns", "add", this.name);
     must("ip", "-n", this.name, "link", "add", "bridge", "type", "bridge");
     must("ip", "-n", this.name, "link", "set", "bridge", "up");
@@ -87,7 +109,7 @@ export class Machine {
   /** Starts it; resolves when its systemd has. */
   static async start(network, name, address) {
     const machine = new Machine();
-    Object.assign(machine, { name, address, folder: mkdtempSync(path.join(out, `${name}-`)), output: "" });
+    Object.assign(machine, { name, address, folder: mkdtempSync(path.join(out, `${name}-`)), output: "", said: "" });
     for (const each of ["upper", "work", "root"]) mkdirSync(path.join(machine.folder, each));
     machine.root = path.join(machine.folder, "root");
     must("mount", "-t", "overlay", "overlay", "-o", `lowerdir=${base},upperdir=${machine.folder}/upper,workdir=${machine.folder}/work`, machine.root);
@@ -110,12 +132,44 @@ export class Machine {
   }
 
   /** Runs a script of bash in it, as root: {code, stdout, stderr}. */
-  run(script, { seconds = 180, env = {}, cwd = "/root" } = {}) {
-    const variables = Object.entries({ PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive", ...env }).map(([key, value]) => `${key}=${value}`);
-    const child = spawn("nsenter", ["-t", this.leader, "-a", "env", "-i", "-C", cwd, ...variables, "timeout", String(seconds), "bash", "-ec", script], { stdio: ["ignore", "pipe", "pipe"] });
+  run(script, { seconds = 180, env = {} } = {}) {
+    const child = this.spawn(script, { seconds, env });
     const result = { stdout: "", stderr: "" };
     for (const name of ["stdout", "stderr"]) child[name].setEncoding("utf8").on("data", (text) => (result[name] += text));
     return new Promise((resolve) => child.on("close", (code) => resolve({ ...result, code })));
+  }
+
+  spawn(script, { seconds = 180, env = {}, serves = false }) {
+    const variables = Object.entries({ PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", LANG: "C.UTF-8", DEBIAN_FRONTEND: "noninteractive", ...env }).map(([key, value]) => `${key}=${value}`);
+    return spawn("nsenter", ["-t", this.leader, "-a", "env", "-i", "-C", "/root", ...variables, ...(serves ? ["setsid", "-w"] : ["timeout", String(seconds)]), "bash", "-ec", script], { stdio: ["ignore", "pipe", "pipe"] });
+  }
+
+  /** Runs one that does not end, until it says that it is ready; what it says goes on into `said`. */
+  async serve(script, seconds = 60) {
+    await this.interrupt();
+    this.said = "";
+    this.serving = this.spawn(`echo $$ >/run/recipe.pid\n${script}`, { serves: true });
+    for (const stream of [this.serving.stdout, this.serving.stderr]) stream.setEncoding("utf8").on("data", (text) => (this.said += text));
+    const ended = new Promise((resolve) => this.serving.on("close", resolve));
+    this.serving.over = ended;
+    for (let i = 0; i < seconds * 10 && this.serving.exitCode === null; i++) {
+      if (/ready on/.test(this.said)) return { code: 0, stdout: this.said, stderr: "" };
+      await Promise.race([ended, sleep(100)]);
+    }
+    return { code: 1, stdout: this.said, stderr: "it has not said that it is ready" };
+  }
+
+  /** Ctrl-C for what serves. */
+  async interrupt() {
+    if (!this.serving) return;
+    await this.run("kill -INT -- -$(cat /run/recipe.pid) || true");
+    await this.serving.over;
+    this.serving = null;
+  }
+
+  /** Where the page's shell is. */
+  async cwd() {
+    return (await this.run("[ ! -f /run/recipe.shell ] || . /run/recipe.shell; pwd")).stdout.trim();
   }
 
   async stop() {
