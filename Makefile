@@ -98,7 +98,7 @@ sanitized_tests = $(SANITIZED) $(dir $(1)) bash -c \
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: FORCE all built next help setup setup-% workerd test run install uninstall deb lint docs docs-check docs-lint clean
+.PHONY: FORCE all built next help setup setup-% workerd test run install uninstall deb lint docs docs-check docs-lint site clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -303,6 +303,9 @@ docs-check: ## whether these pages are up to date
 	@node tools/service-table.mjs --check
 	@node tools/reference-pages.mjs --check
 	@test ! -x $(B)/cairn || node tools/reference-pages.mjs --commands $(B)/cairn --check
+
+site: ## the documents as static files with a search, in build/site; examples/documents serves them
+	@node tools/site/build.mjs build/site
 
 docs-lint: ## how the pages read: long lines, cells and sentences, terms, links; a table of their readability
 	@node tools/lint-docs.mjs --table

@@ -20,7 +20,7 @@
 //     stop                   what serves there is ended first, with Ctrl-C
 //     before SCRIPT          run in front of it, in the same shell
 //     then SCRIPT            must succeed behind it
-//     with A=B, C=D          in the block, A is B: what a reader puts in (\n: a new line)
+//     with A=B, C=D          in the block, A is B: what a reader puts in (\n: a new line); A=>B where A has a =
 //     each A|B|C, ...        in the block, A is B on the second machine, C on the third
 //     endless A, B           lines that begin so do not end: they must say something
 //     refused A, B           lines that begin so must fail with a sentence
@@ -103,7 +103,7 @@ export function commandCount(block) {
 export function textFor(block, index) {
   let text = block.text;
   for (const pair of list(block.with)) {
-    const [, from, to] = /^([^=]+)=([^]*)$/.exec(pair);
+    const [, from, to] = /^(.+?)=>([^]*)$/.exec(pair) ?? /^([^=]+)=([^]*)$/.exec(pair);
     text = text.replaceAll(from, to.replaceAll("\\n", "\n"));
   }
   for (const row of list(block.each)) {

@@ -46,7 +46,7 @@ function count(page) {
 
 async function runOn(machine, block, index, printed) {
   if (block.stop) await machine.interrupt();
-  if (block.file || block.append) {
+  if (block.file || block.append) { // not below /tmp, which a machine has in its memory
     const file = path.join(machine.root, path.resolve(await machine.cwd(), block.file ?? block.append));
     mkdirSync(path.dirname(file), { recursive: true });
     if (block.append) appendFileSync(file, `${textFor(block, index)}\n`);
@@ -85,7 +85,7 @@ async function runPage(page, deb) {
       for (const address of block.on ? block.on.split(/\s*,\s*/) : [page.machines[0]]) {
         const started = Date.now();
         const done = await runOn(machines.get(address), block, page.machines.indexOf(address), printed);
-        if (isCommands(block)) printed = `${done.stdout}${done.stderr}`;
+        if (isCommands(block)) printed = `${done.stdout}\n${done.stderr}`;
         if (process.env.VERBOSE || done.code !== 0) console.log(`${done.stdout}${done.stderr}`.replace(/^/gm, "        "));
         report(done.code === 0 ? "passed" : "failed", title(block, address), ` (${((Date.now() - started) / 1000).toFixed(1)} s)`);
         if (done.code === 0) continue;

@@ -20,6 +20,7 @@ export const examples: Example[] = [
   { folder: "resilient-client", title: "Resilient client", text: "A WebSocket that comes back, and loses and doubles nothing." },
   { folder: "retrying-client", title: "Retrying client", text: "Calls that are tried again with growing pauses where that helps: .retryable and .overloaded." },
   { folder: "rpc-and-fetch", title: "RPC and fetch side by side", text: "Two ways to call an object, and when to use which." },
+  { folder: "documents", title: "Documents", text: "The documents of this tree: files alone, made by a build command, with a search in the browser." },
 ];
 
 export const applications: Example[] = [

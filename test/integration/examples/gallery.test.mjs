@@ -316,6 +316,12 @@ describe("pages", { skip: noBrowser }, () => {
       await page.click("#join button");
       await page.waitForFunction(() => document.getElementById("people").textContent === "Ada (you)");
     },
+    documents: async (page) => {
+      await page.fill("#query", "object yesterday");
+      await page.click("#results a");
+      await page.waitForURL(/\/do\/backup/);
+      assert.equal(await page.textContent("h1"), "Back up and restore");
+    },
     "rpc-and-fetch": async (page) => {
       for (const button of await page.$$("main button.main")) await button.click();
       await page.waitForFunction(() => document.querySelectorAll("#log li").length === 2);
