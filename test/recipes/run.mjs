@@ -3,6 +3,8 @@
 //     node test/recipes/run.mjs PACKAGE.deb [PAGE...]     all of it; needs root, and minutes
 //     node test/recipes/run.mjs --short CAIRN [PAGE...]   what can be seen without: syntax, commands and their options, settings of the service
 //
+// TRANSCRIPT=FILE adds what was typed and what came of it, as Markdown.
+//
 // Recipes of a page run one after the other, as a reader would go through it who begins with a fresh machine; the first that fails ends the page.
 // The last lines count.
 import { execFileSync, spawnSync } from "node:child_process";
@@ -40,6 +42,14 @@ function count(page) {
   run.pages++;
   if (commands.length) run.withCommands++;
   run.commands += commands.reduce((sum, block) => sum + commandCount(block), 0);
+}
+
+/** What a reader of it saw: commands, and the end of what they printed. */
+function transcribe(block, index, address, done) {
+  const text = textFor(block, index), file = block.file ?? block.append;
+  const shown = `${done.stdout}\n${done.stderr}`.split(/\r|\n/).filter((line) => line.trim() && !/^(Get:|Selecting|Preparing|Unpacking|Setting up|Processing|\(Reading|WARNING: apt|debconf:|Reading|Building|The following|Suggested|Need to|After this|Created symlink)|^ *%|^ {2}\D/.test(line)).slice(-12);
+  const body = block.prints ? null : file ? `${block.append ? "(added to" : "(written to"} ${file})` : [...text.split("\n").map((line) => `$ ${line}`), ...shown.map((line) => line.slice(0, 160))].join("\n");
+  if (body) appendFileSync(process.env.TRANSCRIPT, `\n${address}:\n\n\`\`\`text\n${body}\n\`\`\`\n`);
 }
 
 // --- on machines
@@ -86,6 +96,7 @@ async function runPage(page, deb) {
         const started = Date.now();
         const done = await runOn(machines.get(address), block, page.machines.indexOf(address), printed);
         if (isCommands(block)) printed = `${done.stdout}\n${done.stderr}`;
+        if (process.env.TRANSCRIPT) transcribe(block, page.machines.indexOf(address), address, done);
         if (process.env.VERBOSE || done.code !== 0) console.log(`${done.stdout}${done.stderr}`.replace(/^/gm, "        "));
         report(done.code === 0 ? "passed" : "failed", title(block, address), ` (${((Date.now() - started) / 1000).toFixed(1)} s)`);
         if (done.code === 0) continue;
