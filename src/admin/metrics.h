@@ -4,7 +4,7 @@
  * cn_metrics_read() goes over all of them without stopping anybody and tells a
  * sink: Prometheus text (below) or OTLP (admin/otlp_json.c). Numbers of different
  * lanes are added up unless the label `lane` tells them apart; gauges of a lane are
- * at most a second old. docs/reference/admin.md lists the names.
+ * at most a second old. docs/reference/metrics.md lists the names.
  *
  * Threads: any one; the sources must stay while it runs. */
 #ifndef CN_ADMIN_METRICS_H

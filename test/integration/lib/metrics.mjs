@@ -2,13 +2,8 @@
 import { readFileSync } from "node:fs";
 
 export function documentedMetrics() {
-  const page = readFileSync(new URL("../../../docs/reference/admin.md", import.meta.url), "utf8");
-  const table = page.slice(page.indexOf("\n## Metrics"));
-  const names = [];
-  for (const line of table.split("\n")) {
-    const row = /^\| ((?:`[a-z_]+`(?:, )?)+) \|/.exec(line);
-    if (row) names.push(...row[1].match(/[a-z_]+/g).map((name) => `cairn_${name}`));
-  }
+  const page = readFileSync(new URL("../../../docs/reference/metrics.md", import.meta.url), "utf8");
+  const names = [...page.matchAll(/^\| `(cairn_[a-z_]+)` \| (?:counter|gauge|histogram) /gm)].map(([, name]) => name);
   return names.sort();
 }
 
