@@ -13,16 +13,9 @@ function incompleteUtf8(bytes) {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back];
     if ((byte & 0xc0) === 0x80) continue;
-    const total = byte >= 0xc2 && byte <= 0xdf ? 2 : (byte & 0xf0) === 0xe0 ? 3 : byte >= 0xf0 && byte <= 0xf4 ? 4 : 0;
-    if (total <= back) return [0, 0];
-    // The second byte decides whether the first can go on at all.
-    if (back >= 2) {
-      const second = bytes[bytes.length - back + 1];
-      const low = byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80;
-      const high = byte === 0xed ? 0x9f : byte === 0xf4 ? 0x8f : 0xbf;
-      if (second < low || second > high) return [0, 0];
-    }
-    return [back, total];
+    // As in Node.js, only what the first byte says counts: the text is told when it can no more go on.
+    const total = (byte & 0xe0) === 0xc0 ? 2 : (byte & 0xf0) === 0xe0 ? 3 : (byte & 0xf8) === 0xf0 ? 4 : 0;
+    return total <= back ? [0, 0] : [back, total];
   }
   return [0, 0];
 }

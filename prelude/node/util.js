@@ -3,6 +3,7 @@ import { invalidArgType, invalidArgValue, nodeError, notImplemented, validateFun
 import { isDeepStrictEqual } from "./internal/equal.js";
 import { format, formatWithOptions, inspect } from "./internal/inspect.js";
 import { proxyDetails } from "./internal/inspect-engine.js";
+import { keyObjects } from "./internal/internals.js";
 import { MIMEParams, MIMEType } from "./internal/mime.js";
 import { parseEnv } from "./internal/dotenv.js";
 
@@ -41,7 +42,7 @@ export const types = {
   isExternal: () => false,
   isGeneratorFunction: (value) => typeof value === "function" && /GeneratorFunction$/.test(toStringTag(value)),
   isGeneratorObject: (value) => isObject(value) && toStringTag(value) === "Generator",
-  isKeyObject: (value) => value?.constructor?.name === "KeyObject",
+  isKeyObject: (value) => keyObjects.has(value),
   isMap: hasSlot(getter(Map, "size")),
   isMapIterator: (value) => isObject(value) && toStringTag(value) === "Map Iterator",
   isModuleNamespaceObject: (value) => isObject(value) && toStringTag(value) === "Module",
@@ -182,6 +183,10 @@ export function styleText(style, text, options = undefined) {
   if (typeof style !== "string" && !Array.isArray(style)) throw invalidArgValue("format", style, `must be one of: ${Object.keys(inspect.colors).map((k) => `'${k}'`).join(", ")}`);
   validateString(text, "text");
   if (options?.validateStream !== undefined && typeof options.validateStream !== "boolean") throw invalidArgType("options.validateStream", "of type boolean", options.validateStream);
+  const stream = options?.stream;
+  if (stream !== undefined && options.validateStream !== false && !(stream instanceof ReadableStream || stream instanceof WritableStream || (isObject(stream) && typeof stream.pipe === "function") || typeof stream?.write === "function")) {
+    throw invalidArgType("stream", ["ReadableStream", "WritableStream", "Stream"], stream);
+  }
   let left = "";
   let right = "";
   for (const name of [style].flat()) {

@@ -177,7 +177,7 @@ if (!haveWorkerd) {
   process.exit(0);
 }
 const all = [];
-for (const name of readdirSync(here).sort()) if (/^[a-z]+\.mjs$/.test(name) && name !== "run.mjs") all.push(await import(path.join(here, name)));
+for (const name of readdirSync(here).sort()) if (/^[a-z]+\.mjs$/.test(name) && name !== "run.mjs" && name !== "draw.mjs") all.push(await import(path.join(here, name)));
 const wanted = options.family.length ? all.filter((f) => options.family.includes(f.name)) : all;
 if (wanted.length === 0) throw new Error(`no such family: ${options.family}`);
 let failed = checkDocument(all);

@@ -9,10 +9,17 @@ import { asBuffer, bytesOf, derOf, KeyObject, output } from "./keys.js";
 const GROUPS = { modp1: 768, modp2: 1024, modp5: 1536, modp14: 2048, modp15: 3072, modp16: 4096, modp17: 6144, modp18: 8192 };
 const FORMS = { compressed: 2, uncompressed: 4, hybrid: 6 };
 const BITS_MAX = 16384;
+const SIZE_MAX = 10_000; // of a prime that is to be found, in bits
 const PRIME_BITS_MAX = 8192;
 
 const encoded = (value, encoding, name) => bytesOf(value, name, encoding);
 const noKey = (kind) => nodeError(Error, `ERR_CRYPTO_INVALID_KEYTYPE`, `No ${kind} key - did you forget to generate one?`);
+
+/** Less than 0, 0 or more: two numbers of big-endian bytes. */
+function compareNumbers(a, b) {
+  const [x, y] = [a, b].map((bytes) => BigInt(`0x${asBuffer(Uint8Array.from(bytes)).toString("hex") || "0"}`));
+  return x < y ? -1 : x > y ? 1 : 0;
+}
 
 class NumberExchange {
   #prime;
@@ -88,21 +95,26 @@ class DiffieHellmanClass extends NumberExchange {
     if (primeEncoding !== undefined && (typeof primeEncoding !== "string" || !Buffer.isEncoding(primeEncoding)) && primeEncoding !== "buffer") {
       [primeEncoding, generator, generatorEncoding] = [undefined, primeEncoding, generator];
     }
-    let base = generator ?? 2;
+    let base = generator || 2;
     if (typeof base === "number") {
-      if (!(Number.isInteger(base) && base >= 2 && base <= 0x7fffffff)) throw outOfRange("generator", ">= 2", base);
+      validateInt32(base, "generator");
+      if (base < 2) throw outOfRange("generator", ">= 2", base);
       base = Uint8Array.from([base >>> 24, base >>> 16, base >>> 8, base].map((byte) => byte & 0xff)).subarray(Math.clz32(base) >> 3);
     } else {
       base = encoded(base, generatorEncoding, "generator");
       if (base.length > PRIME_BITS_MAX / 8) throw new RangeError("The generator is too large");
+      if (compareNumbers(base, [1]) <= 0) throw nodeError(Error, "ERR_OSSL_DH_BAD_GENERATOR", "bad generator");
     }
     let prime;
     if (typeof sizeOrPrime === "number") {
       validateInt32(sizeOrPrime, "sizeOrKey");
+      if (sizeOrPrime > SIZE_MAX) throw new RangeError("The prime is too large");
       if (sizeOrPrime < 512 || sizeOrPrime > BITS_MAX) throw Object.assign(new Error("Invalid prime length"), { code: "ERR_CRYPTO_OPERATION_FAILED" });
       prime = native.nodePrime(false, sizeOrPrime, true);
     } else {
       prime = Uint8Array.from(encoded(sizeOrPrime, primeEncoding, "sizeOrKey"));
+      // In such a group nothing can be agreed on.
+      if (prime.length === 0 || prime[prime.length - 1] % 2 === 0 || compareNumbers(base, prime) >= 0) throw nodeError(Error, "ERR_CRYPTO_OPERATION_FAILED", "The prime is not fit for Diffie-Hellman.");
     }
     super(prime, Uint8Array.from(base));
   }

@@ -5,3 +5,6 @@ export const {
   compatibilityFlags, stackText, describeError, reportException, serialize, deserialize, nativeIds, modules, frames, gated, timers, noteChannel, isStarting, needsEvent, subtleCrypto, bundled,
 } = __options;
 export { inspect, format, formatWithOptions } from "./inspect.js";
+
+/** Whether a value is a KeyObject: none is before the class is there (keys.js). */
+export const keyObjects = { has: () => false };

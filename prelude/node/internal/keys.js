@@ -2,7 +2,7 @@
 import { Writable } from "readable-stream/lib/stream.js";
 import { Buffer } from "../buffer.js";
 import { invalidArgType, invalidArgValue, nodeError, validateFunction, validateInt32, validateInteger, validateObject, validateOneOf, validateString, validateUint32 } from "./errors.js";
-import { native, subtleCrypto } from "./internals.js";
+import { keyObjects, native, subtleCrypto } from "./internals.js";
 import { derFromJwk, hasForm, jwkFromDer, publicExponent } from "./jwk.js";
 
 // OpenSSL's names -> those of Node.js, and back for generation.
@@ -49,6 +49,9 @@ export class KeyObject {
     this.#data = data;
     this.#info = info;
     this.#extractable = extractable;
+  }
+  static {
+    keyObjects.has = (value) => typeof value === "object" && value !== null && #type in value;
   }
   get type() {
     return this.#type;

@@ -1,5 +1,7 @@
 // X509Certificate of node:crypto: https://nodejs.org/api/crypto.html#class-x509certificate
-import { invalidArgType, invalidArgValue, validateString } from "./errors.js";
+import { invalidArgType, invalidArgValue, validateBoolean, validateObject, validateString } from "./errors.js";
+import { isIP } from "../net.js";
+import { Buffer } from "../buffer.js";
 import { CertificateQuestion } from "../../../src/bindings/border.ts";
 import { native } from "./internals.js";
 import { asBuffer, bytesOf, createPublicKey, derOf, KeyObject } from "./keys.js";
@@ -7,7 +9,15 @@ import { asBuffer, bytesOf, createPublicKey, derOf, KeyObject } from "./keys.js"
 // X509_CHECK_FLAG_* of OpenSSL
 const FLAGS = { subjectAlways: 1, noWildcards: 2, noPartialWildcards: 4, multiLabelWildcards: 8, singleLabelSubdomains: 16, subjectNever: 32 };
 
-function checkFlags(options) {
+function checkFlags(options = {}) {
+  validateObject(options, "options");
+  for (const name of ["multiLabelWildcards", "partialWildcards", "singleLabelSubdomains", "wildcards"]) {
+    if (options[name] !== undefined) validateBoolean(options[name], `options.${name}`);
+  }
+  if (options.subject !== undefined) {
+    validateString(options.subject, "options.subject");
+    if (options.subject !== "always" && options.subject !== "default" && options.subject !== "never") throw invalidArgValue("options.subject", options.subject);
+  }
   const { subject = "default", wildcards = true, partialWildcards = true, multiLabelWildcards = false, singleLabelSubdomains = false } = options;
   return (subject === "always" ? FLAGS.subjectAlways : subject === "never" ? FLAGS.subjectNever : 0) |
     (wildcards ? 0 : FLAGS.noWildcards) | (partialWildcards ? 0 : FLAGS.noPartialWildcards) |
@@ -20,9 +30,16 @@ function fingerprint(der, hash) {
   return asBuffer(native.nodeHashFinal(state, 0)).toString("hex").toUpperCase().match(/../g).join(":");
 }
 
-/** "C=DE\nCN=a" as Node.js shows it in legacy objects: { C: "DE", CN: "a" }. */
+/** What a name is asked for: OpenSSL would look at the text up to its NUL. */
+function plainText(value, name) {
+  validateString(value, name);
+  if (value.includes("\0")) throw invalidArgValue(name, value);
+  return value;
+}
+
+/** "C=DE\nCN=a" as legacy objects have it: { C: "DE", CN: "a" }. */
 function legacyName(text = "") {
-  const name = Object.create(null);
+  const name = {};
   for (const line of text.split("\n")) {
     const at = line.indexOf("=");
     if (at < 0) continue;
@@ -30,6 +47,35 @@ function legacyName(text = "") {
     name[key] = name[key] === undefined ? value : [name[key], value].flat();
   }
   return name;
+}
+
+/** "OCSP - URI:http://a\n" as legacy objects have it: { "OCSP - URI": ["http://a"] }. */
+function legacyAccess(text) {
+  if (text === undefined) return undefined;
+  const access = {};
+  for (const line of text.split("\n")) {
+    const at = line.indexOf(":");
+    if (at < 0) continue;
+    const key = line.slice(0, at), value = line.slice(at + 1);
+    (access[key] ??= []).push(value.startsWith('"') ? JSON.parse(value) : value);
+  }
+  return access;
+}
+
+const CURVES = { "P-256": "prime256v1", "P-384": "secp384r1", "P-521": "secp521r1" };
+
+/** What legacy objects tell of the key. */
+function legacyKey(key) {
+  const kind = key.asymmetricKeyType;
+  if (kind === "rsa") {
+    const { n, e } = key.export({ format: "jwk" });
+    const exponent = asBuffer(Buffer.from(e, "base64url")).toString("hex").replace(/^0+/, "");
+    return { modulus: Buffer.from(n, "base64url").toString("hex").toUpperCase(), bits: key.asymmetricKeyDetails.modulusLength, exponent: `0x${exponent}`, pubkey: key.export({ format: "der", type: "spki" }) };
+  }
+  if (kind !== "ec") return {};
+  const { crv, x, y } = key.export({ format: "jwk" });
+  const [left, right] = [x, y].map((text) => Buffer.from(text, "base64url"));
+  return { bits: crv === "P-521" ? 521 : left.length * 8, pubkey: Buffer.concat([Buffer.of(4), left, right]), asn1Curve: CURVES[crv] ?? crv, ...(CURVES[crv] === undefined ? {} : { nistCurve: crv }) };
 }
 
 export class X509Certificate {
@@ -100,16 +146,17 @@ export class X509Certificate {
   get publicKey() {
     return createPublicKey({ key: this.#key, format: "der", type: "spki" });
   }
-  checkHost(name, options = {}) {
-    validateString(name, "name");
+  checkHost(name, options = undefined) {
+    plainText(name, "name");
     return native.nodeX509Ask(this.#der, CertificateQuestion.HOST, name, checkFlags(options)) ? name : undefined;
   }
-  checkEmail(email, options = {}) {
-    validateString(email, "email");
+  checkEmail(email, options = undefined) {
+    plainText(email, "email");
     return native.nodeX509Ask(this.#der, CertificateQuestion.EMAIL, email, checkFlags(options)) ? email : undefined;
   }
   checkIP(ip) {
     validateString(ip, "ip");
+    if (isIP(ip) === 0) throw invalidArgValue("ip", ip);
     return native.nodeX509Ask(this.#der, CertificateQuestion.IP, ip, 0) ? ip : undefined;
   }
   checkIssued(other) {
@@ -132,8 +179,8 @@ export class X509Certificate {
   }
   toLegacyObject() {
     return {
-      subject: legacyName(this.#subject), issuer: legacyName(this.#issuer), subjectaltname: this.#altName, infoAccess: this.#infoAccess,
-      ca: this.#ca, ext_key_usage: this.#usage, valid_from: this.#from, valid_to: this.#to, serialNumber: this.#serial, raw: this.raw,
+      subject: legacyName(this.#subject), issuer: legacyName(this.#issuer), subjectaltname: this.#altName, infoAccess: legacyAccess(this.#infoAccess),
+      ca: this.#ca, ...legacyKey(this.publicKey), ext_key_usage: this.#usage, valid_from: this.#from, valid_to: this.#to, serialNumber: this.#serial, raw: this.raw,
       fingerprint: this.fingerprint, fingerprint256: this.fingerprint256, fingerprint512: this.fingerprint512,
     };
   }

@@ -104,7 +104,35 @@ test("X509Certificate: what it says", () => {
   assertEquals(certificate.publicKey.asymmetricKeyType, "ec");
   assertEquals(certificate.toString(), PEM);
   assertEquals(new crypto.X509Certificate(certificate.raw).fingerprint, certificate.fingerprint);
-  assertEquals(certificate.toLegacyObject().subject.CN, "test.example");
+  const legacy = certificate.toLegacyObject();
+  assertEquals(legacy.subject.CN, "test.example");
+  assertEquals(Object.getPrototypeOf(legacy.subject), Object.prototype);
+  assertEquals([legacy.asn1Curve, legacy.nistCurve, legacy.bits, legacy.pubkey.length, legacy.pubkey[0]], ["prime256v1", "P-256", 256, 65, 4]);
+});
+
+test("X509Certificate: names that are none, and options of a wrong type, are refused", () => {
+  const certificate = new crypto.X509Certificate(PEM);
+  const refuses = (ask) => {
+    try {
+      ask();
+    } catch {
+      return true;
+    }
+    return false;
+  };
+  assert(refuses(() => certificate.checkHost("test.example\0.org")));
+  assert(refuses(() => certificate.checkEmail("me@test.example\0")));
+  assert(refuses(() => certificate.checkIP("[::]")));
+  for (const options of [1, false, { wildcards: 1 }, { multiLabelWildcards: "" }, { subject: 1 }]) assertThrows(TypeError, () => certificate.checkHost("test.example", options));
+  assertEquals(certificate.checkHost("test.example", { subject: "never", wildcards: undefined }), "test.example");
+});
+
+test("createDiffieHellman(): groups in which nothing can be agreed on are refused", () => {
+  for (const generator of [Buffer.from([]), Buffer.from([0]), Buffer.from([0, 1])]) assertThrows(Error, () => crypto.createDiffieHellman("abcdef", "hex", generator));
+  for (const generator of [-1, 1, 1.5]) assertThrows(RangeError, () => crypto.createDiffieHellman("abcdef", "hex", generator));
+  for (const prime of ["", "04", "01", "abcdee"]) assertThrows(Error, () => crypto.createDiffieHellman(prime, "hex"));
+  assertThrows(RangeError, () => crypto.createDiffieHellman(10001));
+  assertEquals([...crypto.createDiffieHellman("abcdef", "hex", 0).getGenerator()], [2]);
 });
 
 test("X509Certificate: whom it is for", () => {

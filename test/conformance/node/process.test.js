@@ -62,6 +62,12 @@ test("StringDecoder: characters over chunks, in every encoding", () => {
   const utf8 = new StringDecoder("utf8");
   assertEquals([utf8.write(Buffer.from([0xe2, 0x82])), utf8.lastNeed, utf8.lastTotal, utf8.write(Buffer.from([0xac])), utf8.end()], ["", 1, 3, "\u20ac", ""]);
   assertEquals([utf8.write(Buffer.from([0xf0, 0x9f])), utf8.end()], ["", "\ufffd"]);
+  for (const [chunks, texts] of [
+    [["f69b", "d1"], ["", "\ufffd\ufffd", "\ufffd"]], [["eda0", "41"], ["", "\ufffd\ufffdA", ""]], [["c0"], ["", "\ufffd"]], [["fb"], ["\ufffd", ""]],
+  ]) {
+    const decoder = new StringDecoder();
+    assertEquals([...chunks.map((chunk) => decoder.write(Buffer.from(chunk, "hex"))), decoder.end()], texts);
+  }
   const base64 = new StringDecoder("base64url");
   assertEquals(base64.write(Buffer.from("a")) + base64.write(Buffer.from("bcd")) + base64.end(), "YWJjZA");
   assertEquals(code(() => new StringDecoder("nonsense")), "ERR_UNKNOWN_ENCODING");

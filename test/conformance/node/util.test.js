@@ -1,5 +1,6 @@
 // node:util, node:assert, node:path, node:querystring, node:url, node:string_decoder, node:os
 import util from "node:util";
+import crypto from "node:crypto";
 import assertModule, { AssertionError } from "node:assert";
 import strict from "node:assert/strict";
 import path from "node:path";
@@ -95,4 +96,15 @@ test("string_decoder and punycode", () => {
   const base64 = new StringDecoder("base64");
   assertEquals(base64.write(new Uint8Array([1])) + base64.write(new Uint8Array([2, 3, 4])) + base64.end(), "AQIDBA==");
   assertEquals([punycode.encode("mañana"), punycode.toASCII("mañana.com")], ["maana-pta", "xn--maana-pta.com"]);
+});
+
+test("util.types.isKeyObject knows keys by what they are", () => {
+  assert(util.types.isKeyObject(crypto.createSecretKey("secret", "utf8")));
+  class KeyObject {}
+  for (const value of [new KeyObject(), null, undefined, 1, crypto.KeyObject]) assert(!util.types.isKeyObject(value));
+});
+
+test("util.styleText wants a stream where one is given", () => {
+  assertThrows(TypeError, () => util.styleText("red", "x", { stream: {} }));
+  assertEquals(util.styleText("red", "x", { stream: {}, validateStream: false }), "\x1b[31mx\x1b[39m");
 });
