@@ -27,10 +27,9 @@
 #include "store/blob.h"
 
 enum {
-    LEAVE_MS = 40000,  /* more than the member's own limit, and the closing of stores */
-    SESSION_MS = 10000 /* until the engine has answered the first statement */
+    LEAVE_MS = 40000, /* more than the member's own limit, and the closing of stores */
+    ROOM_SIZE = 8 << 20
 };
-enum { ROOM_SIZE = 8 << 20 };
 #define ROOM_FILE "shards/ROOM"
 
 /* --- what the host tells --------------------------------------------------------------------- */
@@ -253,15 +252,13 @@ static int open_host(struct cn_cluster *cluster, const struct cn_cluster_options
 }
 
 /* Until the engine has told which cluster it is; and that it has not gone back (C15), before
- * anything it tells is believed. One that goes away in this moment is waited for later. */
+ * anything it tells is believed, or asked of it by another link: N7. */
 static int await_joined(struct cn_cluster *cluster, struct cn_err *err)
 {
     cn_cluster_lock(cluster);
     while (cluster->state == CN_CLUSTER_BOOTING)
         pthread_cond_wait(&cluster->changed, &cluster->lock);
-    int64_t until = cn_host_clock_ms() + SESSION_MS;
-    while (cluster->state == CN_CLUSTER_JOINED && !cluster->had_session &&
-           cn_host_clock_ms() < until)
+    while (cluster->state == CN_CLUSTER_JOINED && !cluster->had_session)
         (void)cn_cond_wait_ms(&cluster->changed, &cluster->lock, CN_CLUSTER_LOOK_MS);
     int rc = cluster->state == CN_CLUSTER_FAILED ? cluster->why.code : 0;
     if (rc < 0)

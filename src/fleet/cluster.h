@@ -44,7 +44,8 @@
  *     others then find this node silent. SIGKILL at any moment loses nothing that was
  *     acknowledged: the engine has it.
  * N7  Until it serves, a node waits for the engine for as long as that is away, whatever it asks of
- *     it; afterwards what is asked for a deployment fails in time, and the last version serves on.
+ *     it: first of all for a session, since only JOIN tells of an engine that has gone back (C15)
+ *     before numbers, classes and deployments are taken from it; afterwards what is asked for a deployment fails in time, and the last version serves on.
  * N8  If the process ends without leaving, its witness tells the engine (fleet/witness.h).
  * N9  No call waits for ever for a node that may not answer. New ones are refused from the end of
  *     the lease on. What was taken before, and could not be told since, fails as retryable when

@@ -76,8 +76,9 @@ enum cn_engine_kind {
      * is not live, and the disk has a replica; or its log is whole (trim = 0: nobody ever had it,
      * or nothing was ever cut) or it is `restored`, and there are fewer than
      * CN_CLUSTER_REPLICAS_MAX, which makes the disk one in the same statement, checkpoint = 0: from
-     * then on nothing is cut that it lacks. Answers: those that were done, with their new epochs.
-     */
+     * then on nothing is cut that it lacks. An item that is `fresh` is given only if trim = 0, and
+     * sets checkpoint = 0 also of a disk that is a replica by an older map (C16). Answers: those
+     * that were done, with their new epochs. */
     CN_ENGINE_CLAIM,
     /* items[0] (shard, from): the records after `from`, as many as one answer takes. Answers
      * items[0]: `to`, the last of them or `from`; `more`; `from`: the trim; `last`: the last record

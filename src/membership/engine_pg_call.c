@@ -401,6 +401,14 @@ static bool decode_items_of(struct cn_engine_pg_answer *answer, const char *text
     return decode_items(answer, text);
 }
 
+/* What is missing there would be taken for the better case: that it knows all (C15), that no shard
+ * is restored (C16). */
+static bool tells_items(const struct cn_engine_answer *a, bool map)
+{
+    return a->kind == CN_ENGINE_JOIN || a->kind == CN_ENGINE_HELLO ||
+           (a->kind == CN_ENGINE_BEAT && map);
+}
+
 /* More nodes than CN_CLUSTER_NODES_MAX are cut, as the member does. */
 static bool decode_sessions(struct cn_engine_pg_answer *answer, const char *text)
 {
@@ -467,8 +475,8 @@ int cn_engine_pg_decode(const struct cn_pq *pq, const PGresult *result,
     struct cn_engine_answer *a = &answer->a;
     answer->view = (struct cn_engine_view){0};
     answer->told_nodes = false;
-    if (!pq->PQntuples(result))
-        return 0; /* APPEND of a session that is not live */
+    if (!pq->PQntuples(result) && a->kind == CN_ENGINE_APPEND)
+        return 0; /* of a session that is not live */
     if (pq->PQntuples(result) != 1 || pq->PQnfields(result) != COLUMNS)
         return nonsense(err, "its shape");
     uint64_t flaws = 0;
@@ -488,6 +496,8 @@ int cn_engine_pg_decode(const struct cn_pq *pq, const PGresult *result,
         return nonsense(err, "its sessions");
     if (shards && !decode_shards(answer, shards, shard_count))
         return nonsense(err, "its shards");
+    if (!items && tells_items(a, shards != NULL))
+        return nonsense(err, "what it leaves out");
     if (items && !decode_items_of(answer, items, shard_count))
         return nonsense(err, "its items");
     answer->told_nodes = nodes != NULL;

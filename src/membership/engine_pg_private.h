@@ -11,7 +11,7 @@
 #include "membership/pq.h"
 
 #define CN_ENGINE_PG_MAJOR 1
-#define CN_ENGINE_PG_MINOR 7
+#define CN_ENGINE_PG_MINOR 8
 #define CN_ENGINE_PG_CHUNK 8096    /* bytes of a row: as many as fit a page */
 #define CN_ENGINE_PG_TAIL_ROWS 256 /* that one READ asks for; the last batch is whole */
 #define CN_ENGINE_PG_PARAMS_MAX 8

@@ -400,6 +400,8 @@ const char cn_engine_pg_functions[] =
     "    CONTINUE WHEN cairn.lives(r.owner) OR (r.fresh AND r.trim > 0);\n"
     "    IF _d = ANY (r.disks) THEN\n"
     "      UPDATE cairn.shard SET owner = _s, epoch = epoch + 1 WHERE id = r.id;\n"
+    "      UPDATE cairn.shard SET checkpoints[array_position(disks, _d)] = 0\n"
+    "        WHERE id = r.id AND r.fresh;\n"
     "    ELSIF cardinality(r.disks) < $REPLICASMAX AND (r.trim = 0\n"
     "        OR EXISTS (SELECT 1 FROM cairn.restored WHERE shard = r.id)) THEN\n"
     "      UPDATE cairn.shard SET owner = _s, epoch = epoch + 1, disks = disks || _d,\n"

@@ -72,11 +72,17 @@ static void send(struct cn_member *member, int64_t now_ms, struct cn_engine_stat
     member->host->send(member->host->data, statement);
 }
 
+/* C15 */
+static bool waits_for_disk(const struct cn_member *member)
+{
+    return member->remembering && !BROKEN(UNREMEMBERED);
+}
+
 bool cn_member_send(struct cn_member *member, int64_t now_ms, enum cn_engine_kind kind,
                     const struct cn_engine_item *items, size_t count)
 {
     /* Some room is kept for beats: without them all else is in vain. */
-    if (member->state != CN_MEMBER_LIVE || member->settling ||
+    if (member->state != CN_MEMBER_LIVE || member->settling || waits_for_disk(member) ||
         member->out_count + 4 > CN_MEMBER_OUTS_MAX)
         return false;
     CN_ASSERT(count > 0 && count <= CN_ENGINE_ITEMS_MAX);
@@ -308,6 +314,7 @@ static void session_end(struct cn_member *member, int64_t now_ms, enum cn_member
     if (member->remember)
         remember(member);
     member->session = 0;
+    member->remembering = false;
     member->lease_ms = 0;
     member->confirm = member->confirmed;
     member->batch_count = 0;
@@ -430,8 +437,19 @@ static void joined(struct cn_member *member, int64_t now_ms, const struct cn_eng
     member->steady_ms = member->heard_ms = now_ms;
     saw_session(member, answer);
     proved(member, now_ms, out);
+    member->remembering = true;
     remember(member);
     member->barrier = true;
+}
+
+void cn_member_remembered(struct cn_member *member, int64_t now_ms,
+                          const struct cn_engine_seen *seen)
+{
+    if (!member->remembering || seen->life != member->config.life)
+        return;
+    member->remembering = false;
+    member->barrier = member->barrier || !member->beating; /* for a map that is taken */
+    pump(member, now_ms);
 }
 
 /* What became of batches is known; what became of all else, a map will tell that is asked for now.
@@ -471,6 +489,8 @@ static void saw_map(struct cn_member *member, int64_t now_ms, const struct cn_en
 {
     bool settling = member->settling;
     note_map(member, view);
+    if (waits_for_disk(member))
+        return;
     member->settling = false;
     if (settling)
         cn_shard_before_settling(member, now_ms);

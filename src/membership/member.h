@@ -60,7 +60,8 @@
  *     not used. The disk remembers the highest it was told (struct cn_engine_seen), durably: with
  *     each JOIN and each change of the map at once, after appends within `remember_ms`. JOIN and
  *     HELLO compare (E8), each map does, and each READ: an engine whose log of a shard ends before
- *     what is here has lost it. The node is GONE then, before it has acted on anything it was told,
+ *     what is here has lost it. No map is taken before the JOIN is remembered: whoever has acted
+ *     on anything can tell. The node is GONE then, before it has acted on anything it was told,
  *     and so is the next process of the disk, until an operator accepts the engine (`decision`) or
  *     the right one is back.
  * C16 An engine that was accepted has shards that are `restored`: the map does not say who has the
@@ -197,7 +198,8 @@ struct cn_member_host {
     void (*note)(void *data, enum cn_member_note note);
     /* Bytes of a record that was told by cn_member_appended() and not settled yet. */
     uint64_t (*weigh)(void *data, uint32_t shard, uint64_t lsn);
-    /* C15: to be kept with the disk, in place of what was told before. */
+    /* C15: to be kept with the disk, in place of what was told before; then
+     * cn_member_remembered(). */
     void (*remember)(void *data, const struct cn_engine_seen *seen);
     void *data;
 };
@@ -287,6 +289,7 @@ struct cn_member {
     int64_t link_at_ms, link_wait_ms; /* the next try, and the pause after it */
     uint64_t timeline, link_timeline; /* C11: seen; of this link */
     struct cn_engine_seen highest;    /* C15 */
+    bool remembering;                 /* the JOIN is not on the disk yet */
     bool remember;                    /* it has more than the host was told: appends, */
     int64_t remember_at_ms;           /* then */
     /* Statements without an answer: of the oldest, by C5 every one that proves. */
@@ -367,6 +370,9 @@ void cn_member_appended_all(struct cn_member *member, int64_t now_ms,
 void cn_member_checkpointed(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
 void cn_member_stopped(struct cn_member *member, int64_t now_ms, uint32_t shard);
 void cn_member_synced(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
+/* C15: this is on the disk. */
+void cn_member_remembered(struct cn_member *member, int64_t now_ms,
+                          const struct cn_engine_seen *seen);
 /* A copy is whole and synced, up to there. */
 void cn_member_copied(struct cn_member *member, int64_t now_ms, uint32_t shard, uint64_t lsn);
 

@@ -39,7 +39,8 @@ enum cn_broken {
     CN_BROKEN_DROP_PARTIAL, /* P3 of member_place.c */
     CN_BROKEN_JOIN_LESS,    /* C15: an engine that tells less is joined, */
     CN_BROKEN_OLDER_MAP,    /* its map is believed, */
-    CN_BROKEN_FORGETFUL,    /* or what was seen is forgotten with the process */
+    CN_BROKEN_FORGETFUL,    /* or what was seen is forgotten with the process, */
+    CN_BROKEN_UNREMEMBERED, /* or is acted on before the disk has it */
     CN_BROKEN_ADOPT_OPEN,   /* C16: a restored shard is served, and its other copies stay */
     CN_BROKEN_MEMBER
 };

@@ -259,8 +259,11 @@ static void settle(struct cn_member *member, int64_t now_ms, uint32_t index)
     switch (shard->role) {
     case CN_ROLE_NONE:
         /* A claim of a whole log whose answer was lost, perhaps with its process. Nothing of it was
-         * cut since, for this disk has reported nothing; if it was, the read will tell (C8). */
-        if (replica && !shard->voided && !shard->row.restored) {
+         * cut since, for this disk has reported nothing; if it was, the read will tell (C8). Of a
+         * restored shard (C16) only if it was this session's: the map may name a disk that has
+         * nothing. */
+        if (replica && !shard->voided &&
+            (!shard->row.restored || shard->row.owner == member->session)) {
             act(member, CN_ACT_CREATE, index, 0, 0);
             cn_shard_set_role(member, now_ms, index, CN_ROLE_FOLLOWING);
             cn_shard_want_read(member, index);

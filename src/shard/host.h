@@ -47,7 +47,8 @@
  *     for it. So a take-over or a move waits for the steps that run, and not for everything that
  *     replicas have to write.
  * H10 What the member has seen of the engine (C15) is written by a thread of its own: the newest
- *     counts, and the last is written before left() is told.
+ *     counts, the member is told when it is on the disk, and the last is written before left() is
+ *     told.
  *
  * The lease, as lanes ask it (C5). `cn_host_may_leave(shard)` is two atomic loads and the reading
  * of CLOCK_BOOTTIME; it takes no lock and does not depend on the host's thread: if that is slow or

@@ -12,6 +12,7 @@ enum { TIDY_MS = 60000 };
 
 struct written {
     struct cn_mail mail;
+    struct cn_engine_seen seen;
     int rc;
     struct cn_err err;
 };
@@ -22,6 +23,8 @@ static void on_written(struct cn_mail *mail, void *data)
     struct written *written = CN_CONTAINER_OF(mail, struct written, mail);
     if (written->rc < 0)
         cn_host_fail(host, &written->err); /* H7 */
+    else
+        cn_member_remembered(&host->member, cn_host_clock_ms(), &written->seen);
     cn_free(written);
     cn_host_after(host);
 }
@@ -34,7 +37,7 @@ static void write_wanted(struct cn_host *host)
     struct cn_engine_seen seen = host->seen.wanted;
     host->seen.waits = false;
     pthread_mutex_unlock(&host->seen.lock);
-    *written = (struct written){.mail.deliver = on_written};
+    *written = (struct written){.mail.deliver = on_written, .seen = seen};
     written->rc = disk->remember ? disk->remember(disk->data, &seen, &written->err) : 0;
     pthread_mutex_lock(&host->seen.lock);
     host->seen.busy = host->seen.waits;

@@ -206,6 +206,8 @@ static void do_claim(struct state *e, struct statement *x, struct answer *answer
             stats.fresh += shard->epoch && e == primary;
             shard->disks[shard->count] = x->s.disk;
             shard->checkpoints[shard->count++] = 0;
+        } else if (x->items[i].fresh && !PLANTED(KEEP_CHECKPOINT)) {
+            shard->checkpoints[replica_of(shard, x->s.disk)] = 0;
         }
         shard->owner = x->s.session;
         shard->epoch++;
@@ -579,13 +581,18 @@ static bool begins(const struct statement *x)
     return true;
 }
 
-/* C8: an owner never has less than what was cut, since it owns by a replica. */
+/* C8: an owner never has less than what was cut, since it owns by a replica; nor less than it
+ * counts as having, or more would be cut. */
 static void check_read(const struct statement *x)
 {
     const struct shard *shard = &primary->shards[x->items[0].shard];
     if (shard->owner == x->s.session && x->items[0].from < shard->trim)
         fail("shard %u was given to node %d, which has %d of it, and %d are cut", x->items[0].shard,
              x->node, (int)x->items[0].from, (int)shard->trim);
+    int at = replica_of(shard, x->s.disk);
+    if (shard->owner == x->s.session && at >= 0 && x->items[0].from < shard->checkpoints[at])
+        fail("shard %u was given to node %d, which has %d of it, and counts as having %d",
+             x->items[0].shard, x->node, (int)x->items[0].from, (int)shard->checkpoints[at]);
 }
 
 static void arrive(struct statement *x)

@@ -184,6 +184,11 @@ static void host_send(void *data, const struct cn_engine_statement *statement)
     if (bytes > CN_MEMBER_BATCH_BYTES && count > 1)
         fail("node %d: a batch of %u records has %llu bytes", index_of(node), count,
              (unsigned long long)bytes);
+    bool acts = statement->kind != CN_ENGINE_JOIN && statement->kind != CN_ENGINE_HELLO &&
+                statement->kind != CN_ENGINE_BEAT && statement->kind != CN_ENGINE_LEAVE;
+    if (acts && node_remembers(index_of(node))->life != node->member.config.life) /* C15 */
+        fail("node %d acts on a map, and its disk does not remember that it has joined",
+             index_of(node));
     if (statement->kind == CN_ENGINE_DROP)
         node->dropping[statement->items[0].shard] = statement->items[0].disk;
     engine_send(index_of(node), statement, records);
@@ -315,6 +320,7 @@ static void host_remember(void *data, const struct cn_engine_seen *seen)
         node->seen = node->seen_next;
     node->seen_next = *seen;
     node->seen_at = now + (int32_t)rnd(40);
+    push(node->seen_at, EVENT_REMEMBERED, index_of(node), 0, 0, NULL);
 }
 
 const struct cn_engine_seen *node_remembers(int n)
@@ -687,6 +693,9 @@ void node_event(struct event *event)
         break;
     case EVENT_STOPPED:
         stopped(n, event->a);
+        break;
+    case EVENT_REMEMBERED:
+        cn_member_remembered(&node->member, node_clock(node), node_remembers(n));
         break;
     default:
         break;

@@ -260,7 +260,9 @@ static const struct {
     {CN_BROKEN_JOIN_LESS, "join-less", "C15"},
     {CN_BROKEN_OLDER_MAP, "older-map", "C15"},
     {CN_BROKEN_FORGETFUL, "forgetful", "C15"},
+    {CN_BROKEN_UNREMEMBERED, "unremembered", "C15"},
     {CN_BROKEN_ADOPT_OPEN, "adopt-open", "C16"},
+    {PLANT_KEEP_CHECKPOINT, "keep-checkpoint", "C16"},
     {CN_BROKEN_DROP_PARTIAL, "drop-partial", "P3"},
 };
 

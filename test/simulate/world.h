@@ -38,6 +38,7 @@ enum {
     PLANT_WARNING,                     /* E2: a cancelled wait is taken for an answer */
     PLANT_READ_EARLY,                  /* C5: reads do not wait for the writes they saw */
     PLANT_TRIM_EARLY,                  /* C8: cut when one replica has it */
+    PLANT_KEEP_CHECKPOINT, /* C16: who claims with nothing counts as having what it once had */
     PLANT_COUNT
 };
 #define PLANTED(what) (cn_member_broken == PLANT_##what)
@@ -100,6 +101,7 @@ enum event_kind {
     EVENT_CHECKPOINT, /* begins */
     EVENT_SYNCED,     /* a checkpoint, or a copy */
     EVENT_STOPPED,
+    EVENT_REMEMBERED, /* by the disk: what was seen of the engine */
     EVENT_START,
     EVENT_CLIENT,
     EVENT_OP_TIMEOUT,

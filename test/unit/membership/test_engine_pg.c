@@ -851,6 +851,27 @@ TEST(engine_pg, that_went_back_and_is_accepted_goes_on_with_the_copy_of_who_adop
     close_driver(&rig);
 }
 
+/* C16: the map names the disk, with what it had of the shard once; it has nothing now. */
+TEST(engine_pg, that_was_accepted_cuts_nothing_that_who_claims_with_nothing_lacks)
+{
+    struct rig rig;
+    char conninfo[300];
+    begin_alone();
+    conninfo_of(conninfo, sizeof(conninfo), &alone, NULL);
+    open_driver(&rig, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+    connect_for_ever(&rig);
+    test_postgres_ask(&alone, "UPDATE cairn.shard SET epoch = 1, disks = '{2,1}', "
+                              "checkpoints = '{4,3}' WHERE id = 0");
+    CHECK_STR("3", test_postgres_ask(&alone, "SELECT cairn.accept('')"));
+    join(&rig, 1, 1);
+    CHECK_STR(
+        "live done shard 0 epoch 2",
+        call_shard(&rig, CN_ENGINE_CLAIM, 1, (struct cn_engine_item){.epoch = 1, .fresh = true}));
+    CHECK_STR("{4,0}",
+              test_postgres_ask(&alone, "SELECT checkpoints FROM cairn.shard WHERE id = 0"));
+    close_driver(&rig);
+}
+
 /* C12 beside C16: both are marks of a BEAT, and neither hides the other. */
 TEST(engine_pg, tells_which_nodes_do_not_serve_yet_with_every_map_and_without)
 {
@@ -940,6 +961,42 @@ TEST(engine_pg, tells_nodes_where_the_others_are_and_what_they_share)
     CHECK_STR("", one.nodes);
     close_driver(&one);
     close_driver(&other);
+}
+
+/* C15, C16: what is not told is not taken for the better case. */
+TEST(engine_pg, ends_the_link_if_a_join_or_a_map_leaves_out_what_it_has_to_tell)
+{
+    static const char *const functions[] = {
+        "cairn.join(_d bigint, _life bigint, _l bigint, _node text, _address text, _seen bigint[])",
+        "cairn.beat(_s bigint, _l bigint, _known bigint, _all boolean, _marked boolean)"};
+    static const char *const without[] = {"cairn.join(_d, _life, _l, _node, _address)",
+                                          "cairn.beat(_s, _l, _known)"};
+    for (int i = 0; i < 2; i++) {
+        struct rig rig;
+        char conninfo[300], sql[500];
+        begin_alone();
+        conninfo_of(conninfo, sizeof(conninfo), &alone, NULL);
+        open_driver(&rig, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+        connect_for_ever(&rig);
+        if (i)
+            join(&rig, 1, 1);
+        snprintf(sql, sizeof(sql),
+                 "CREATE OR REPLACE FUNCTION %s RETURNS cairn.answer LANGUAGE plpgsql AS $$ "
+                 "DECLARE a cairn.answer; BEGIN a := %s; a.items := NULL; RETURN a; END $$",
+                 functions[i], without[i]);
+        test_postgres_ask(&alone, sql);
+        struct cn_engine_statement asked = {.kind = i ? CN_ENGINE_BEAT : CN_ENGINE_JOIN,
+                                            .link = rig.link,
+                                            .session = rig.session,
+                                            .disk = 1,
+                                            .life = 1};
+        unsigned answers = rig.answers;
+        send_now(&rig, &asked);
+        wait_for(&rig.down, NULL, 0);
+        CHECK(strstr(rig.why, "what it leaves out") != NULL);
+        CHECK_INT(answers, rig.answers);
+        close_driver(&rig);
+    }
 }
 
 /* A shard was taken away by other hands: nothing is sent that is not what it should be. */

@@ -32,6 +32,7 @@ struct rig {
     unsigned session_count;
     uint64_t version, head, beat; /* beat: of session 9, which each statement that writes raises */
     struct cn_engine_seen seen;   /* that it wants remembered */
+    bool slow_disk, unwritten;    /* which is done when the disk is not slow */
     uint64_t weight;              /* of every record; 0: 100 bytes */
     int64_t now;
 };
@@ -78,6 +79,15 @@ static void on_note(void *data, enum cn_member_note note)
 static void on_remember(void *data, const struct cn_engine_seen *seen)
 {
     rig.seen = *seen;
+    rig.unwritten = true;
+}
+
+static void write_seen(void)
+{
+    if (!rig.unwritten || rig.slow_disk)
+        return;
+    rig.unwritten = false;
+    cn_member_remembered(&rig.member, rig.now, &rig.seen);
 }
 
 static uint64_t on_weigh(void *data, uint32_t shard, uint64_t lsn)
@@ -141,6 +151,7 @@ static void give(struct cn_engine_answer *answer)
     answer->number = statement->number;
     rig.answered++;
     cn_member_answer(&rig.member, rig.now, answer);
+    write_seen();
 }
 
 static void raise_beat(void)
@@ -1135,6 +1146,35 @@ TEST(member_seen, C15_is_remembered_with_a_join_a_map_and_a_second_after_appends
     CHECK(rig.seen.beat > beat && rig.seen.beat <= rig.beat);
 }
 
+TEST(member_seen, C15_no_map_is_taken_before_the_disk_remembers_the_join)
+{
+    begin(false);
+    rig.slow_disk = true;
+    rig.shards[1].replica_count = 1; /* what is here of it would be thrown away */
+    rig.shards[0].owner = 9;
+    join();
+    for (int i = 0; i < 5; i++) {
+        rig.now += rig.member.config.beat_ms;
+        cn_member_tick(&rig.member, rig.now);
+        CHECK_INT(CN_ENGINE_BEAT, oldest()->kind); /* it lives, and does nothing else */
+        answer_done(CN_ENGINE_BEAT);
+        CHECK(!oldest());
+    }
+    struct cn_engine_seen before = {.version = 1, .life = 7}; /* of the JOIN before */
+    cn_member_remembered(&rig.member, rig.now, &before);
+    CHECK(!oldest() && !rig.act_count);
+    relink(); /* nor by another link */
+    rig.head = 0;
+    answer_done(CN_ENGINE_HELLO);
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(!oldest() && !rig.act_count);
+    rig.slow_disk = false;
+    write_seen();
+    answer_all();
+    CHECK(acted(CN_ACT_DISCARD, 1));
+    CHECK_INT(CN_ROLE_SERVING, rig.member.shards[0].role);
+}
+
 TEST(member_seen, C15_an_engine_that_refuses_to_be_joined_ends_the_node)
 {
     begin(false);
@@ -1256,6 +1296,32 @@ TEST(member_restored, C16_nothing_is_thrown_away_and_those_the_map_names_claim_f
     struct cn_engine_statement *claim = next_of(CN_ENGINE_CLAIM);
     CHECK_INT(2, claim->count);
     CHECK_INT(1, item_of(claim)[0].shard);
+}
+
+/* C16: the claim of a disk that the map names, and that has nothing; its answer is lost. */
+TEST(member_restored, C16_a_claim_with_nothing_whose_answer_is_lost_goes_on)
+{
+    begin_restored(1, 1);
+    cn_member_fini(&rig.member);
+    struct cn_member_config config = config_of(false);
+    CHECK_INT(0, cn_member_init(&rig.member, &config, &rig.host));
+    rig.session_count = 1;
+    rig.sent_count = rig.answered = rig.act_count = 0;
+    rig.shards[0].replica_count = rig.shards[2].replica_count = 1; /* of another */
+    join();
+    rig.now += 3 * rig.member.config.replace_ms;
+    cn_member_hint(&rig.member, rig.now);
+    struct cn_engine_statement *claim = next_of(CN_ENGINE_CLAIM);
+    CHECK_INT(1, item_of(claim)->shard);
+    CHECK(item_of(claim)->fresh);
+    rig.shards[1].owner = 9;
+    rig.shards[1].epoch++;
+    rig.version++;
+    relink();
+    answer_done(CN_ENGINE_HELLO);
+    answer_done(CN_ENGINE_BEAT);
+    CHECK(acted(CN_ACT_CREATE, 1));
+    CHECK_INT(CN_ROLE_TAKING, rig.member.shards[1].role);
 }
 
 TEST(member_restored, C16_is_served_when_its_copy_was_synced_and_adopted)
