@@ -129,6 +129,8 @@ const GLUE = {
   "bindings/url.c": ["converts, calls, converts back", "conformance/web/url.test.js"],
   "bindings/webcrypto.c": ["converts, calls, converts back", "conformance/web/crypto.test.js", "conformance/web/subtle-crypto.test.js"],
   "bindings/websocket.c": ["converts, calls, converts back", "integration/websockets/websockets.test.mjs"],
+  "config/frame.c": ["a line for people", "integration/cli/dev-advice.test.mjs"],
+  "worker/advice.c": ["texts for people", "integration/cli/dev-advice.test.mjs"],
   "deploy/tell.c": ["lines of a configuration, for people", "integration/cli/dev-terminal.test.mjs"],
   "server/console.c": ["needs a terminal", "integration/cli/dev-terminal.test.mjs"],
   "cli/cmd_backup.c": ["arguments, a call, what is printed", "integration/admin/backup.test.mjs"],

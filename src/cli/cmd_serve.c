@@ -4,8 +4,10 @@
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/buf.h"
 #include "bindings/all.h"
 #include "cli/args.h"
+#include "config/frame.h"
 #include "server/run.h"
 
 /* Somebody has to decide: a service manager does not start it again (RestartPreventExitStatus). */
@@ -27,7 +29,10 @@ static int run(const struct cn_args *args, bool development)
     options.deploy.empty = !development && options.deploy.project.data;
     if (cn_run(&options, &err) == 0)
         return 0;
-    fprintf(stderr, "cairn: %s\n", err.text);
+    struct cn_buf frame = {0};
+    cn_config_frame(err.text, &frame);
+    fprintf(stderr, "cairn: %s\n%s", err.text, cn_buf_text(&frame));
+    cn_buf_fini(&frame);
     return err.code == CN_EOLDER ? EXIT_DECIDE : 1;
 }
 

@@ -163,8 +163,8 @@ static int missing_service(struct cn_config *config, size_t index, const char *n
     if (!hosted)
         cn_config_warn(config,
                        "%s: services: no project of this server is named \"%s\": calls of the "
-                       "binding %s fail (name its folder on the command line too)",
-                       place, name, binding);
+                       "binding %s fail (serve both: cairn dev . ../%s, or wherever it is)",
+                       place, name, binding, name);
     else
         rc = cn_err_set(err, CN_ENOTFOUND,
                         "%s: services: no project of this server is named \"%s\" (binding %s); "

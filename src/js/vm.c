@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "js/vm.h"
 
+#include <dlfcn.h>
 #include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,15 +173,45 @@ static void watch(struct cn_js_vm *vm, uint64_t now_mono_ns)
     JSContextGroupSetExecutionTimeLimit(vm->group, seconds, should_terminate, vm);
 }
 
+#define PLACE_FRAMES_MAX 10
+#define PLACE_COLUMN 100000 /* the end of the line: its column is not known */
+
+/* The running script's stack, by a function of the C API that is in none of its installed headers
+ * (as those of js/profile.h): without it the place stays unknown. */
+static void note_place(struct cn_js_vm *vm, JSContextRef ctx)
+{
+    JSStringRef (*backtrace)(JSContextRef ctx, unsigned frames_max);
+    struct cn_buf text = {0};
+    cn_buf_clear(&vm->place);
+    *(void **)&backtrace = dlsym(RTLD_DEFAULT, "JSContextCreateBacktrace");
+    JSStringRef string = backtrace ? backtrace(ctx, PLACE_FRAMES_MAX) : NULL;
+    if (!string)
+        return;
+    cn_js_append_string(string, &text);
+    JSStringRelease(string);
+    char *state = NULL; /* lines "#0 NAME() at URL:LINE" */
+    for (char *line = strtok_r((char *)cn_buf_text(&text), "\n", &state); line;
+         line = strtok_r(NULL, "\n", &state)) {
+        char *name = strchr(line, ' '), *at = strstr(line, "() at ");
+        if (!name || !at || at <= name || at[6] == ':')
+            continue; /* the engine's own */
+        *at = 0;
+        cn_buf_printf(&vm->place, "\n    at %s (%s:%d)", name[1] ? name + 1 : "anonymous", at + 6,
+                      PLACE_COLUMN);
+    }
+    cn_buf_fini(&text);
+}
+
 static bool should_terminate(JSContextRef ctx, void *context)
 {
-    (void)ctx;
     struct cn_js_vm *vm = context;
     uint64_t now = cn_clock_mono_ns(cn_clock_system());
     enum cn_js_end end = over_budget(vm, now);
     if (end && !vm->terminated) {
         vm->terminated = true;
         vm->end = end;
+        if (vm->tells_place)
+            note_place(vm, ctx);
     }
     vm->hurried = false;
     /* The engine asks once for each limit that was set. */
@@ -246,6 +277,7 @@ void cn_js_vm_free(struct cn_js_vm *vm)
     g_main_context_unref(vm->glib);
     cn_free(vm->clock);
     cn_free(vm->mark);
+    cn_buf_fini(&vm->place);
     cn_free(vm);
     cn_js_alloc_close();
     current = NULL;
@@ -492,7 +524,7 @@ const char *cn_js_end_text(enum cn_js_end end, uint64_t cpu_limit_ms)
     case CN_JS_END_MEMORY:
         return "took more memory than there may be";
     case CN_JS_END_WALL:
-        return "held its lane for too long";
+        return "ran for longer than a script may hold its lane in `cairn dev`";
     case CN_JS_END_STOP:
         return "was still running when it had to make way";
     case CN_JS_END_ASKED:

@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/list.h"
 #include "js/engine/alloc.h"
 #include "js/jsc.h"
@@ -131,6 +132,8 @@ struct cn_js_vm {
     bool closely;        /* the engine asks every 10 ms */
     bool ending;         /* the running turn is to be ended, whatever its budget */
     bool terminated;     /* the running turn was told to end before its time */
+    bool tells_place;    /* cairn dev: where it was then is noted in the next */
+    struct cn_buf place; /* "    at NAME (URL:LINE:COLUMN)" lines of the last that was ended */
     struct cn_js_pulse *pulse; /* `own_pulse`, or that of the lane, which outlives the VM */
     struct cn_js_pulse own_pulse;
     enum cn_js_end end;                    /* of the last turn that was ended */

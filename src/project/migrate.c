@@ -239,8 +239,11 @@ static void plan_bindings(struct planner *planner, const struct cn_config *confi
         if ((object->script_name && strcmp(object->script_name, config->name) != 0) ||
             cn_classes_find(planner->next, config->name, object->class_name))
             continue;
-        note(planner, "%s: no migration creates \"%s\"; it is created because it is bound",
-             config->name, object->class_name);
+        note(planner,
+             "%s: no migration creates \"%s\"; it is created because it is bound. Before it is "
+             "deployed, its configuration needs [[migrations]], tag = \"v1\", new_sqlite_classes "
+             "= [\"%s\"]",
+             config->name, object->class_name, object->class_name);
         create_class(planner, config->name, object->class_name, "sqlite");
     }
 }
@@ -453,7 +456,8 @@ static void check_code(struct planner *planner, const struct cn_migrate_project 
         refuse(planner,
                entry->ns > 0 ? "%s: the code no longer exports the class \"%s\", which has objects "
                                "here; rename, transfer or delete it by a migration"
-                             : "%s: the code exports no class \"%s\"",
+                             : "%s: the code exports no class \"%s\": the main module needs an "
+                               "`export class`, or `export { ... }`, with this name",
                entry->script, entry->name);
     }
 }

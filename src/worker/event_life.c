@@ -17,6 +17,7 @@
 #include "net/server.h"
 #include "object/node.h"
 #include "store/blob.h"
+#include "worker/advice.h"
 #include "worker/compiled.h"
 #include "worker/error_page.h"
 #include "worker/hold.h"
@@ -236,8 +237,11 @@ void cn_event_fail_told(struct cn_event *event, int status, const char *text, si
     cn_counter_add(away || status == 503 ? &event->instance->metrics->limits
                                          : &event->instance->metrics->exceptions,
                    1);
-    cn_script_explain(event->instance->script, text, text_size,
-                      event->instance->lane->options.show_errors, &explained);
+    if (event->instance->lane->options.show_errors)
+        cn_advice_explain_end(event->instance->script, event->instance->lane->vm, text, text_size,
+                              &explained);
+    else
+        cn_script_explain(event->instance->script, text, text_size, false, &explained);
     const char *reason = cn_buf_text(&explained);
     size_t reason_size = explained.size;
     struct cn_diag_field fields[] = {{"worker", event->instance->script->name, 0, false},

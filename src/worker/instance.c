@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "js/value.h"
 #include "module/worker.h"
+#include "worker/advice.h"
 #include "worker/compiled.h"
 #include "worker/dispatch.h"
 #include "worker/event_life.h"
@@ -50,8 +51,9 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
                                      {"trace", NULL, 0, false},
                                      {"span", NULL, 0, false},
                                      {CN_DIAG_EXCEPTION, NULL, 0, false}};
-    size_t count = CN_ARRAY_COUNT(fields) - (level != 4); /* the last one, of exceptions alone */
-    level = level == 4 ? CN_DIAG_ERROR : level;
+    bool exception = level == 4;
+    size_t count = CN_ARRAY_COUNT(fields) - !exception; /* the last one, of exceptions alone */
+    level = exception ? CN_DIAG_ERROR : level;
     if (object) {
         const char *slash = strrchr(object->ns->name, '/');
         cn_id_to_hex(object->key.id, id);
@@ -74,7 +76,11 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
         fields[6].text = span;
     }
     struct cn_buf explained = {0};
-    if (memmem(text, length, instance->script->url, strlen(instance->script->url))) {
+    if (exception && instance->lane->options.show_errors) {
+        cn_advice_explain(instance->script, text, length, &explained);
+        text = (const char *)explained.data;
+        length = explained.size;
+    } else if (memmem(text, length, instance->script->url, strlen(instance->script->url))) {
         cn_script_explain(instance->script, text, length, false, &explained);
         text = (const char *)explained.data;
         length = explained.size;
@@ -368,7 +374,10 @@ void cn_instance_started(struct cn_instance *instance, const char *failure)
     set_state(instance, failure ? CN_INSTANCE_FAILED : CN_INSTANCE_READY);
     if (failure) {
         struct cn_buf explained = {0};
-        cn_script_explain(instance->script, failure, strlen(failure), false, &explained);
+        if (instance->lane->options.show_errors)
+            cn_advice_explain(instance->script, failure, strlen(failure), &explained);
+        else
+            cn_script_explain(instance->script, failure, strlen(failure), false, &explained);
         cn_err_set(&err, CN_EJS, "worker %s failed to start: %s", instance->script->name,
                    cn_buf_text(&explained));
         cn_buf_fini(&explained);

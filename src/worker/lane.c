@@ -664,6 +664,7 @@ static int lane_open(struct cn_lane *lane)
     cn_desk_open(&lane->desk, lane->options.index, &lane->loop, &lane->mailbox, step_from_loop,
                  lane);
     lane->vm = cn_js_vm_new(lane);
+    lane->vm->tells_place = lane->options.show_errors;
     lane->vm->on_turn_end = on_turn_end;
     lane->vm->pulse = &lane->pulse;
     lane->alloc = lane->vm->alloc;
@@ -769,7 +770,7 @@ static void deliver_listen(struct cn_mail *mail, void *data)
     if (cn_http_server_listen(lane->http, lane->options.listen_fd, &err) < 0)
         cn_error("lane %u cannot listen: %s", lane->options.index, err.text);
     lane->listening = true;
-    if (lane->options.background)
+    if (lane->options.background && lane->deployment) /* `cairn dev` listens without one (V6) */
         lane->options.background->update(&lane->background);
 }
 

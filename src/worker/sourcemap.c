@@ -591,13 +591,15 @@ bool cn_sourcemap_locate(const struct cn_sourcemap *map, const char *text, size_
         const char *line_end = newline ? newline : end;
         if ((size_t)(line_end - line) > sizeof(begin) &&
             memcmp(line, begin, sizeof(begin) - 1) == 0) {
+            if (line_end - line > 2 && memcmp(line_end - 2, " {", 2) == 0)
+                line_end -= 2; /* what the error has besides follows */
             const char *paren = memrchr(line, '(', (size_t)(line_end - line));
             bool named = paren && line_end[-1] == ')';
             if (read_place(map, named ? paren + 1 : line + sizeof(begin) - 1,
                            named ? line_end - 1 : line_end, place))
                 return true;
         }
-        line = line_end + 1;
+        line = newline ? newline + 1 : end;
     }
     return false;
 }

@@ -94,9 +94,19 @@ async function writeUpload(job, result, state, started, serviceWorker) {
   });
 }
 
+/** A package that is not installed: what to type, in the place of how to do without it. */
+function advise(message) {
+  const name = /^Could not resolve "((?:@[\w.-]+\/)?[\w-][\w.-]*)(?:\/[^"]*)?"$/.exec(message.text)?.[1];
+  if (name === undefined || !message.notes.some((note) => /mark the path/.test(note.text))) return;
+  message.notes = [{ text: `The package "${name}" is not installed in the project: npm install ${name}` }];
+}
+
 async function format(job, messages, kind) {
   if (!messages?.length) return "";
-  for (const message of messages) message.pluginName = "";
+  for (const message of messages) {
+    message.pluginName = "";
+    advise(message);
+  }
   const texts = await esbuild.formatMessages(messages, { kind, color: job.color, terminalWidth: 100 });
   return texts.join("").trimEnd();
 }

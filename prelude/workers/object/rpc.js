@@ -8,7 +8,7 @@
 import { CallKind, Fault, Outcome } from "../../../src/bindings/border.ts";
 import "../../internal/symbols.js";
 import { INNER, afterwards, currentLevel, currentObject, currentOwner as ownerNow, currentTrace, lentBy, gated, here, resume, runAt } from "../../internal/turn.js";
-import { compatibilityFlags, native } from "../../internal/native.js";
+import { compatibilityFlags, native, options } from "../../internal/native.js";
 import { noteFault } from "../../internal/fault.js";
 import { describeError } from "../../internal/report.js";
 import { deserialize, registerHostObject, registerHostPrototype, serialize } from "../../internal/serialize.js";
@@ -639,6 +639,7 @@ function callMethod(state, args) {
   needsEvent();
   const copies = state.target.isHere() ? copyArguments(args) : null;
   if (copies !== null) {
+    const place = calledHere();
     let resolve, reject;
     const promise = new Promise((fulfill, refuse) => {
       resolve = fulfill;
@@ -646,7 +647,7 @@ function callMethod(state, args) {
     });
     const settle = (outcome, result, bytes, faults, message) => {
       if (outcome === Outcome.FAILED) {
-        reject(remoteError(bytes, faults, message));
+        reject(located(place, remoteError(bytes, faults, message)));
       } else if (bytes === undefined) {
         if (typeof result === "object" && result !== null) Object.defineProperty(result, Symbol.dispose, NOTHING_TO_DISPOSE);
         resolve(result);
@@ -848,14 +849,27 @@ function call(state, path, args) {
   }
   const root = rootOf(state);
   const sent = ++sentCount;
+  const place = calledHere();
   return new Promise((resolve, reject) => {
     needsEvent();
     state.send(path, bytes, gated((outcome, result, faults, message) => {
       context.takeBack();
       if (outcome === Outcome.RETURNED) settleWith(result, resolve, reject, root.local ?? root.origin);
-      else reject(root.address === null ? remoteError(result, faults, message) : ownerError(root, sent, result, faults, message));
+      else reject(located(place, root.address === null ? remoteError(result, faults, message) : ownerError(root, sent, result, faults, message)));
     }));
   });
+}
+
+const IN_DEVELOPMENT = options.development === true;
+const calledHere = () => (IN_DEVELOPMENT ? new Error() : undefined);
+const framesOf = ({ stack }) => (typeof stack === "string" ? stack.split("\n").filter((line) => line.startsWith("    at ") && !line.includes("cairn:prelude")) : []);
+
+/** In development an error that no code of the project has thrown (a method that is not there) belongs to the line of the call. */
+function located(place, error) {
+  if (place === undefined || !(error instanceof Error) || framesOf(error).length > 0) return error;
+  const frames = framesOf(place);
+  if (frames.length > 0) error.stack = [`${error.name}: ${error.message}`, ...frames].join("\n");
+  return error;
 }
 
 const rootOf = (state) => {

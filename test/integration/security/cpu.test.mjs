@@ -180,7 +180,7 @@ test("cairn dev: a turn is ended by the clock on the wall, long before its CPU t
   const server = await serve(t, dir, { command: "dev" });
   const response = await server.fetch("/loop", { signal: AbortSignal.timeout(60_000) });
   assert.equal(response.status, 503);
-  await server.until(/held its lane for too long/);
+  await server.until(/ran for longer than a script may hold its lane/);
   assert.equal(await server.text("/"), "here");
 });
 
