@@ -236,7 +236,7 @@ TEST_PARTS := unit replay crash-quick
 TEST_BESIDE := san-quick cluster-quick test-wrangler instructions fuzz-script-quick test-web test-web-server \
   service-example simulate recipes
 TEST_BUILT = $(B)/cairn $(B)/load/slowdisk.so $(B)/load/otherengine.so $(B)/cairn-open $(B)/jsrun \
-  $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate
+  $(UNIT_BINS) $(REPLAY_BINS) $(CRASH_BINS) $(B)/simulate/simulate $(B)/simulate/whole
 part-%:
 	@tools/part $* $(MAKE) $(or $(PART_$*),$*)
 # Its seeds are fixed: what random ones find is for `make crash`, `make fuzz` and the like, which take their own.

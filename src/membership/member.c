@@ -664,7 +664,9 @@ int64_t cn_member_next(const struct cn_member *member)
         next = member->beat_at_ms;
     if (member->remember && member->remember_at_ms < next)
         next = member->remember_at_ms;
-    if (member->leaving && member->state != CN_MEMBER_LEAVING && member->leave_at_ms < next)
+    /* A session that is asked for is given back when it has come: pump_leave(). */
+    bool gives_up = member->state == CN_MEMBER_LIVE || member->state == CN_MEMBER_DOUBT;
+    if (member->leaving && gives_up && member->leave_at_ms < next)
         next = member->leave_at_ms;
     return next;
 }

@@ -247,9 +247,10 @@ static void on_step(struct cn_mail *mail, void *data)
     struct cn_host_shard *shard = step->shard;
     CN_ASSERT(shard->running == step);
     bool coming = step->kind == CN_STEP_TAKE || step->kind == CN_STEP_END;
-    if (step->rc >= 0)
+    /* H8: a store that could not be closed is of no more use than one that was. */
+    if (step->rc >= 0 || step->kind == CN_STEP_CLOSE)
         done(step);
-    else if (!coming || (step->rc != CN_EINVALID && step->rc != CN_ECORRUPT))
+    if (step->rc < 0 && (!coming || (step->rc != CN_EINVALID && step->rc != CN_ECORRUPT)))
         cn_host_fail(host, &step->err);
     shard->running = NULL;
     if (coming || step->kind == CN_STEP_BEGIN)

@@ -668,6 +668,8 @@ void node_event(struct event *event)
         if (calm || one_in(3))
             cn_member_open(&node->member, node_clock(node));
         cn_member_tick(&node->member, node_clock(node));
+        if (cn_member_next(&node->member) <= node_clock(node)) /* else its host is never idle */
+            fail("node %d has done what was due, and is due again at once", n);
         break;
     case EVENT_ANSWER:
         take_answer(n, event->p);

@@ -20,10 +20,29 @@ $(B)/simulate/simulate: $(SIM_OBJS) $(SIM_MEMBER) $(SIM_BASE)
 $(B)/planted/simulate/simulate: $(SIM_PLANTED) $(SIM_BASE)
 	$(call link,$^ $(SANFLAGS))
 
-.PHONY: simulate simulate-planted
-simulate: $(B)/simulate/simulate ## the decisions of a cluster under a seeded adversary; SEEDS=1000000, SEED=7 shows one
+# Whole nodes: test/simulate/whole/whole.h. What is below them is in place of the same functions of libuv, pthreads and net/.
+WHOLE_ROOMS := base object peer remote shard store
+WHOLE_SRCS := $(filter-out src/peer/dial.c,$(wildcard $(WHOLE_ROOMS:%=src/%/*.c))) src/membership/member.c \
+  src/membership/member_place.c src/membership/member_shard.c src/fleet/cluster_front.c src/text/hex.c
+WHOLE_OBJS := $(WHOLE_SRCS:src/%.c=$(B)/obj/%.o)
+WHOLE_OWN := $(patsubst test/%.c,$(B)/whole/%.o,$(wildcard test/simulate/whole/*.c) \
+  test/simulate/engine.c test/simulate/events.c test/simulate/history.c test/lib/simdisk.c)
+WHOLE_WRAP := pthread_create pthread_join pthread_once pthread_setname_np clock_gettime nanosleep getrandom \
+  $(addprefix pthread_mutex_,init destroy lock trylock unlock) $(addprefix pthread_rwlock_,init destroy rdlock wrlock unlock) \
+  $(addprefix pthread_cond_,init destroy wait timedwait signal broadcast)
+$(B)/whole/%.o: test/%.c
+	$(call compile,-DCN_WHOLE)
+$(B)/simulate/whole: $(WHOLE_OWN) $(WHOLE_OBJS) $(THIRD)
+	$(call link,$(filter-out %llhttp.o %llhttp-api.o %llhttp-http.o,$^) $(addprefix -Wl$(comma)--wrap=,$(WHOLE_WRAP)) \
+	  $(SANFLAGS) -llz4 -lzstd -lm)
+
+.PHONY: simulate simulate-whole simulate-planted
+simulate: $(B)/simulate/simulate $(B)/simulate/whole ## a cluster under a seeded adversary: its decisions, and whole nodes in a tenth of SEEDS=1000000; SEED=7 shows one of the first
+	@$< $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+	@$(if $(SEED),,$(B)/simulate/whole --seeds $$(($(SEEDS) / 10)))
+simulate-whole: $(B)/simulate/whole ## whole nodes alone: SEEDS=10000, SEED=7 shows one
 	@$< $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 simulate-planted: $(B)/planted/simulate/simulate ## whether that finds bugs that are planted, and after how many seeds; PLANTED=no-fence
 	@$< --seeds 200000 $(if $(PLANTED),--plant $(PLANTED),--planted)
 
-DEPS += $(SIM_OBJS:.o=.d) $(SIM_PLANTED:.o=.d)
+DEPS += $(WHOLE_OWN:.o=.d) $(SIM_OBJS:.o=.d) $(SIM_PLANTED:.o=.d)

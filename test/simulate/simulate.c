@@ -7,7 +7,6 @@
  * those that fail. --planted, in the build that has them, plants one bug after the other and tells
  * after how many seeds each was found. Which seed it is decides everything: no clock, no thread, no
  * address has a part in it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,80 +14,8 @@
 #include "test/simulate/world.h"
 
 int32_t now;
-bool calm, verified, may_accept, trace_on;
+bool calm, verified, may_accept;
 unsigned replicas;
-static uint64_t random_state;
-
-uint32_t rnd(uint32_t n)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(((random_state >> 32) * n) >> 32);
-}
-
-void trace(const char *format, ...)
-{
-    va_list args;
-    printf("%6d.%03d  ", now / 1000, now % 1000);
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-}
-
-/* --- events: a heap --------------------------------------------------------------------------- */
-
-enum { EVENTS = 1 << 14 };
-static struct event heap[EVENTS];
-static unsigned event_count;
-static uint32_t event_order;
-
-static bool earlier(const struct event *a, const struct event *b)
-{
-    return a->at != b->at ? a->at < b->at : a->order < b->order;
-}
-
-void push(int32_t at, enum event_kind kind, int node, uint32_t a, uint32_t b, void *p)
-{
-    if (event_count == EVENTS) {
-        fprintf(stderr, "simulate: too many events\n");
-        abort();
-    }
-    struct event event = {.at = at,
-                          .order = event_order++,
-                          .kind = (uint8_t)kind,
-                          .node = (uint8_t)node,
-                          .life = node < NODES ? nodes[node].life : 0,
-                          .a = a,
-                          .b = b,
-                          .p = p};
-    unsigned i = event_count++;
-    while (i && earlier(&event, &heap[(i - 1) / 2])) {
-        heap[i] = heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    heap[i] = event;
-}
-
-static struct event pop(void)
-{
-    struct event first = heap[0], last = heap[--event_count];
-    unsigned i = 0;
-    for (;;) {
-        unsigned child = 2 * i + 1;
-        if (child >= event_count)
-            break;
-        if (child + 1 < event_count && earlier(&heap[child + 1], &heap[child]))
-            child++;
-        if (!earlier(&heap[child], &last))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = last;
-    return first;
-}
 
 static void dispatch(struct event *event)
 {
@@ -132,12 +59,9 @@ static void dispatch(struct event *event)
 
 static void begin(uint64_t seed)
 {
-    random_state = (seed + 1) * 0x9E3779B97F4A7C15ull;
-    for (int i = 0; i < 8; i++)
-        rnd(2);
+    events_reset(seed);
     now = 0;
     calm = false;
-    event_order = 0;
     verified = one_in(4);
     replicas = one_in(4) ? 3 : 2;
     check_reset();
@@ -176,8 +100,8 @@ static void run(uint64_t seed)
     uint64_t version = 0;
     begin(seed);
     int32_t look = CALM_MS + QUIET_MS + 500;
-    while (event_count) {
-        struct event event = pop();
+    struct event event;
+    while (events_pop(&event)) {
         if (event.at >= CALM_MS && !calm) {
             now = CALM_MS;
             heal();
@@ -202,8 +126,8 @@ static void run(uint64_t seed)
         if (failed)
             break;
     }
-    while (event_count)
-        let_go(&heap[--event_count]);
+    while (events_pop(&event))
+        let_go(&event);
     if (!failed)
         check_history();
     if (to_the_end && !stuck)

@@ -13,7 +13,9 @@
  *              that lose what was not synced, freezes, lost disks
  *   bodies.c   what lies beside the stores, on disks and not in the log, in one of three seeds
  *   fault.c    what goes wrong, and when it stops
- *   check.c    what must be true: of every answer when it leaves, and of the history at the end
+ *   check.c    what must be true: of every answer when it leaves, and of the history at the end;
+ *              history.c has the rules of a history
+ *   events.c   what is to happen, in order, and chance
  *
  * The state of an object is the list of the writes it took; every answer tells its length and a
  * hash of it. So a history is linearizable if every answer is a prefix of the final list, has all
@@ -48,19 +50,26 @@ enum {
 #define PLANTED_MEMBER(what) false
 #endif
 
+/* test/simulate/whole/ has nodes that cost more, and records that are not all of clients. */
+#ifdef CN_WHOLE
+#define SIZE(of_members, of_nodes) of_nodes
+#else
+#define SIZE(of_members, of_nodes) of_members
+#endif
+
 enum {
-    NODES = 5,
-    SHARDS = 3,
+    NODES = SIZE(5, 3),
+    SHARDS = SIZE(3, 2),
     OBJECTS = 2, /* of a shard */
-    OPS = 200,
-    OPS_SPREAD = 110, /* the others come when a shard changes hands */
+    OPS = SIZE(200, 1200),
+    OPS_SPREAD = SIZE(110, 60), /* the others come when a shard changes hands */
     SESSIONS = 256,
     DISKS = 16,
     NEVER = INT32_MAX,
-    CALM_MS = 22000, /* when faults stop */
-    QUIET_MS = 1000, /* after that, the last client */
-    END_MS = 120000, /* by when all must be well again */
-    REST_MS = 30000, /* so long before that nothing is moved any more */
+    CALM_MS = SIZE(22000, 12000), /* when faults stop */
+    QUIET_MS = 1000,              /* after that, the last client */
+    END_MS = 120000,              /* by when all must be well again */
+    REST_MS = 30000,              /* so long before that nothing is moved any more */
 };
 
 /* --- the world -------------------------------------------------------------------------------- */
@@ -107,6 +116,7 @@ enum event_kind {
     EVENT_OP_TIMEOUT,
     EVENT_FAULT,
     EVENT_MOVE, /* an operator's */
+    EVENT_CALL, /* of test/simulate/whole/: a function is called */
     EVENT_KINDS
 };
 struct event {
@@ -119,6 +129,9 @@ struct event {
     void *p;
 };
 void push(int32_t at, enum event_kind kind, int node, uint32_t a, uint32_t b, void *p);
+bool events_pop(struct event *event); /* the next; false: there is none */
+int32_t events_next(void);            /* when it is; NEVER: there is none */
+void events_reset(uint64_t seed);     /* what is left is dropped, and chance begins anew */
 
 /* --- the engine ------------------------------------------------------------------------------- */
 
@@ -254,6 +267,8 @@ void check_accepted(void); /* what was answered until now may be lost: C16 */
 void check_answer(int node, const struct out *out); /* when it leaves */
 bool check_settled(void);                           /* all is well: it may end */
 void check_history(void);
+/* history.c: what was answered of the object, whose writes are these in the end. */
+void history_check(unsigned shard, unsigned object, const uint16_t *writes, unsigned total);
 void check_rest(uint64_t version_before);
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern bool failed, stuck;

@@ -999,6 +999,19 @@ TEST(member_leave, ends_its_session_at_once_if_nothing_is_to_be_handed_over)
     CHECK_INT(1, rig.notes[CN_NOTE_LEFT]);
 }
 
+/* Nothing can be done about it before JOIN is answered: the time to look again is a later one. */
+TEST(member_leave, waits_for_the_session_that_it_has_asked_for)
+{
+    begin(false);
+    cn_member_start(&rig.member, rig.now);
+    link_up();
+    CHECK_INT(CN_MEMBER_JOINING, rig.member.state);
+    cn_member_leave(&rig.member, rig.now, false);
+    cn_member_tick(&rig.member, rig.now);
+    CHECK_INT(CN_MEMBER_JOINING, rig.member.state);
+    CHECK(cn_member_next(&rig.member) > rig.now);
+}
+
 TEST(member_leave, does_not_wait_for_others_if_there_are_none)
 {
     begin(false);

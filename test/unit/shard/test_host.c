@@ -43,7 +43,7 @@ struct node {
     char failure[CN_ERR_TEXT_MAX];
     struct cn_engine_seen seen; /* that was remembered */
     unsigned remembers;
-    bool fail_remember;
+    bool fail_remember, fail_close;
 };
 
 static struct test_postgres server;
@@ -101,8 +101,9 @@ static int disk_close(void *data, uint32_t shard, struct cn_err *err)
     CHECK(node->stores[shard].open && !node->served[shard]);
     node->stores[shard].open = false;
     node->stores[shard].total = node->stores[shard].durable;
+    bool fails = node->fail_close;
     pthread_mutex_unlock(&node->lock);
-    return 0;
+    return fails ? cn_err_set(err, CN_EREADONLY, "the disk is broken") : 0;
 }
 
 static int disk_discard(void *data, uint32_t shard, struct cn_err *err)
@@ -446,6 +447,22 @@ TEST(host, gives_its_session_back_when_its_disk_fails)
     cn_host_free(node->host);
     CHECK_STR("0", test_postgres_ask(&server, "SELECT count(*) FROM cairn.session WHERE live"));
     CHECK_STR("1", test_postgres_ask(&server, "SELECT max(upto) FROM cairn.log WHERE shard = 1"));
+    end();
+}
+
+/* H8: it leaves all the same. */
+TEST(host, H8_leaves_although_its_disk_fails_while_stores_are_closed)
+{
+    begin();
+    struct node *node = node_open(0);
+    WAIT(node, node->serves == SHARDS);
+    pthread_mutex_lock(&node->lock);
+    node->fail_settle = node->fail_close = true;
+    pthread_mutex_unlock(&node->lock);
+    append(node, 1);
+    WAIT(node, node->left);
+    CHECK_INT(SHARDS, node->closes);
+    cn_host_free(node->host);
     end();
 }
 
