@@ -151,7 +151,7 @@ static JSValueRef native_id_check(CN_JS_NATIVE_ARGS)
         return JSValueMakeNumber(ctx, -1);
     if (!cn_id_valid(&ns->keys, id))
         return JSValueMakeNumber(ctx, -2);
-    return JSValueMakeNumber(ctx, cn_id_jurisdiction(id));
+    return JSValueMakeNumber(ctx, cn_id_jurisdiction(&ns->keys, id));
 }
 
 /* --- calls from here ------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "object/internal.h"
+#include "object/moved.h"
 #include "store/catalog.h"
 #include "store/store.h"
 
@@ -169,6 +170,7 @@ static struct cn_namespace *add_namespace(struct cn_node *node, uint32_t id, con
     ns->name = cn_strdup(name);
     ns->metrics = cn_alloc_zero(node->options.lane_count * sizeof(*ns->metrics));
     cn_id_keys_init(&ns->keys, node->options.secret, id);
+    ns->keys.moved = cn_moved_find(node->options.moved, id);
     cn_list_push_back(&node->namespaces, &ns->link);
     atomic_fetch_add(&node->namespace_count, 1);
     return ns;

@@ -38,6 +38,7 @@ struct cn_node;
 struct cn_alarm_queue;
 struct cn_database_pool;
 struct cn_lent_letter;
+struct cn_moved;
 struct cn_ws_end;
 
 struct cn_namespace {
@@ -61,6 +62,7 @@ struct cn_node_options {
     struct cn_clock *clock;   /* borrowed; NULL: the machine's */
     unsigned lane_count;
     uint8_t secret[CN_SIPHASH_KEY_SIZE];
+    const struct cn_moved *moved; /* borrowed: ids of objects that came from elsewhere; or NULL */
     cn_class_find find_class;
     void *data;                      /* borrowed: for find_class, by cn_node_data() */
     unsigned idle_ms;                /* 0: 10 s, for hibernatable objects */

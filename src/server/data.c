@@ -14,6 +14,7 @@
 #include "fleet/backup_manifest.h"
 #include "fleet/cluster.h"
 #include "fleet/cluster_restore.h"
+#include "object/moved.h"
 #include "object/node.h"
 #include "object/secret.h"
 #include "service/kv/kvcache.h"
@@ -87,7 +88,9 @@ static int open_store(struct cn_data *data, const struct cn_data_options *option
     rc = cn_store_open(&store, &data->store, err);
     if (rc == 0)
         rc = cn_shards_single(data->store, data->history, &data->shards, err);
-    return rc < 0 ? rc : cn_secret_load(data->disk, secret, err);
+    if (rc == 0)
+        rc = cn_secret_load(data->disk, secret, err);
+    return rc < 0 ? rc : cn_moved_load(data->disk, &data->moved, err);
 }
 
 void cn_data_tell_holder(const char *path, struct cn_err *err)
@@ -158,6 +161,7 @@ int cn_data_open(struct cn_data *data, const char *path, const struct cn_data_op
     struct cn_node_options node = {
         .shards = data->shards,
         .lane_count = options->lane_count,
+        .moved = data->moved,
         .find_class = find_class,
         .data = &data->services,
         .new_objects_per_minute = options->new_objects_per_minute,
@@ -184,6 +188,7 @@ void cn_data_close(struct cn_data *data)
         cn_cluster_leave(data->cluster);
     if (data->node)
         cn_node_free(data->node);
+    cn_moved_free(data->moved);
     cn_points_free(data->services.points);
     if (data->services.pool)
         cn_pool_free(data->services.pool);

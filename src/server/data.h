@@ -18,6 +18,7 @@ struct cn_cluster_options;
 struct cn_disk;
 struct cn_guest;
 struct cn_history;
+struct cn_moved;
 struct cn_node;
 struct cn_shards;
 struct cn_store;
@@ -29,6 +30,7 @@ struct cn_data {
     struct cn_store *store;     /* and its */
     struct cn_cluster *cluster; /* NULL: a single server */
     struct cn_shards *shards;   /* in a cluster, its own */
+    struct cn_moved *moved;     /* ids of imported objects */
     struct cn_node *node;
     struct cn_services services; /* what it lends to the services */
 };

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "object/moved.h"
 #include "object/node.h"
 #include "object/secret.h"
 #include "service/kv/kvcache.h"
@@ -18,6 +19,7 @@
 
 struct cn_offline_lane {
     struct cn_services services;
+    struct cn_moved *moved;
     struct cn_node *node;
     uv_loop_t loop;
     struct cn_mailbox mailbox;
@@ -70,8 +72,11 @@ static int open_services(struct cn_offline_lane *own, struct cn_disk *disk,
     struct cn_node_options options = {
         .shards = shards, .lane_count = 1, .find_class = find_class, .data = &own->services};
     rc = cn_secret_load(disk, options.secret, err);
+    if (rc == 0)
+        rc = cn_moved_load(disk, &own->moved, err);
     if (rc < 0)
         return rc;
+    options.moved = own->moved;
     own->node = cn_node_new(&options);
     return 0;
 }
@@ -80,6 +85,7 @@ static void close_services(struct cn_offline_lane *own)
 {
     if (own->node)
         cn_node_free(own->node);
+    cn_moved_free(own->moved);
     if (own->services.pool)
         cn_pool_free(own->services.pool);
     cn_kvcache_free(own->services.kv_cache);

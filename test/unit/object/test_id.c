@@ -20,7 +20,7 @@ TEST(object_id, DO_NS_2_is_the_same_for_the_same_name)
     CHECK(memcmp(a, b, 32) != 0);
     cn_id_from_name(&keys, CN_JURISDICTION_EU, "room", 4, b);
     CHECK(memcmp(a + 1, b + 1, 15) != 0);
-    CHECK_INT(CN_JURISDICTION_EU, cn_id_jurisdiction(b));
+    CHECK_INT(CN_JURISDICTION_EU, cn_id_jurisdiction(&keys, b));
     char long_name[5000];
     memset(long_name, 'x', sizeof(long_name));
     cn_id_from_name(&keys, CN_JURISDICTION_NONE, long_name, sizeof(long_name), b);
