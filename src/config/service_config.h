@@ -40,6 +40,8 @@ struct cn_bindings {
     struct cn_buf *json;
 };
 
+typedef void (*cn_service_local)(void *data, const char *local, const char *id);
+
 struct cn_service_config {
     /* The key: a CN_FIELD_LIST, whose struct is {items, count}, or a CN_FIELD_TABLE, whose struct
      * is its schema's. The offset is 0. */
@@ -63,6 +65,9 @@ struct cn_service_config {
      * none. `node` may be NULL. May be NULL. */
     int (*own_script)(const struct cn_project *projects, size_t count, struct cn_node *node,
                       struct cn_script **script, struct cn_err *err);
+    /* Calls back for what each binding is to: what the local simulator calls it, and its id here
+     * ("$SERVICE/ID"). NULL: the simulator keeps nothing that could move. */
+    void (*local)(const struct cn_config *config, cn_service_local each, void *data);
 };
 
 /* What was read for a service: zeros if its key is not there. */

@@ -48,9 +48,21 @@ static int bind_all(struct cn_bindings *list, const void *entries, struct cn_err
     return 0;
 }
 
+static void each_local(const struct cn_config *config, cn_service_local each, void *data)
+{
+    const struct cn_d1_entries *all = cn_d1_entries(config);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct cn_config_d1 *item = &all->items[i];
+        char *id = cn_config_d1_id(config, item);
+        each(data, item->database_id ? item->database_id : item->binding, id);
+        cn_free(id);
+    }
+}
+
 const struct cn_service_config cn_d1_config = {
     .key = {.name = "d1_databases", .kind = CN_FIELD_LIST, .sub = &schema, .flags = OWN},
     .name = "binding",
     .wants_node = cn_service_config_any,
     .bind = bind_all,
+    .local = each_local,
 };

@@ -38,9 +38,21 @@ static int bind_all(struct cn_bindings *list, const void *entries, struct cn_err
     return 0;
 }
 
+static void each_local(const struct cn_config *config, cn_service_local each, void *data)
+{
+    const struct cn_kv_entries *all = cn_kv_entries(config);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct cn_config_kv *item = &all->items[i];
+        char *id = cn_config_kv_id(config, item);
+        each(data, item->id ? item->id : item->binding, id);
+        cn_free(id);
+    }
+}
+
 const struct cn_service_config cn_kv_config = {
     .key = {.name = "kv_namespaces", .kind = CN_FIELD_LIST, .sub = &schema, .flags = OWN},
     .name = "binding",
     .wants_node = cn_service_config_any,
     .bind = bind_all,
+    .local = each_local,
 };

@@ -319,7 +319,32 @@ static int read_metadata(struct cn_control_call *call, struct cn_r2_call *reques
         return cn_err_set(err, CN_EINVALID, "storageClass must be Standard or InfrequentAccess");
     request->storage_class = storage_class ? cn_strdup(storage_class) : NULL;
     int rc = read_http(call, &request->http, err);
+    if (rc == 0)
+        rc = cn_control_param_number(call, "uploaded", INT64_MAX / 1000, 0, &request->uploaded_ms,
+                                     err);
     return rc < 0 ? rc : read_custom(call, &request->custom, err);
+}
+
+/* ?etag=: what it was where the object comes from. Of an object that was put as one it is the MD5 of
+ * its body, which is compared; otherwise "MD5-PARTS", and no digest is known. */
+static int keep_etag(struct cn_control_call *call, struct cn_r2_call *request, struct cn_err *err)
+{
+    const char *etag = cn_control_param(call, "etag");
+    size_t digits = etag ? strspn(etag, "0123456789abcdef") : 0;
+    if (!etag)
+        return 0;
+    if (digits != 32 || (etag[digits] && (etag[digits] != '-' || strlen(etag) > 40 ||
+                                          strspn(etag + 33, "0123456789") != strlen(etag + 33))))
+        return cn_err_set(err, CN_EINVALID, "etag must be an MD5, or MD5-PARTS");
+    if (!etag[digits])
+        return strcmp(etag, request->etag) == 0
+                   ? 0
+                   : cn_err_set(err, CN_EINVALID, "the body is not the one with this etag");
+    cn_free(request->etag);
+    cn_free(request->checksums);
+    request->etag = cn_strdup(etag);
+    request->checksums = cn_strdup("{}");
+    return 0;
 }
 
 /* Tells the index that a blob is on its way, or that its put has failed (R3 of r2.h). */
@@ -393,7 +418,9 @@ static int put_object(struct cn_control_call *call, struct cn_err *err)
         rc = write_body(call, ns, &writer, &written, err);
     if (rc == 0) {
         refer_to_body(request, &writer, &written);
-        rc = cn_control_ask(call, &request->base, err);
+        rc = keep_etag(call, request, err);
+        if (rc == 0)
+            rc = cn_control_ask(call, &request->base, err);
         if (rc < 0 && written.in_blob) /* if it cannot be told now, its next start finds out */
             (void)note_blob(call, ns, CN_R2_FORGET, &written.blob, &(struct cn_err){0});
     }

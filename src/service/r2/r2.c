@@ -670,7 +670,8 @@ int cn_r2_store(struct cn_r2_bucket *bucket, struct cn_r2_call *call, struct cn_
     if (rc == 0)
         rc = cn_r2_bind_text(statement, 4, call->etag, err);
     if (rc == 0)
-        rc = cn_statement_bind_int(statement, 5, cn_r2_now(bucket), err);
+        rc = cn_statement_bind_int(statement, 5,
+                                   call->uploaded_ms ? call->uploaded_ms : cn_r2_now(bucket), err);
     const char *const texts[] = {call->checksums, call->http, call->custom,
                                  call->storage_class ? call->storage_class : "Standard"};
     for (int i = 0; i < 4 && rc == 0; i++)

@@ -116,6 +116,7 @@ struct cn_r2_call {
     char *checksums;        /* the texts below are JSON objects; owned */
     char *http, *custom;
     char *storage_class; /* owned */
+    int64_t uploaded_ms; /* put: of one that comes from elsewhere; 0: now */
     char *ssec;          /* MD5 of the customer's key in hexadecimal; owned; NULL: none */
     char *upload;        /* id of a multipart upload; owned */
     unsigned part;

@@ -52,6 +52,7 @@ static const struct cn_wire_field asked[] = {
     CN_WIRE_BOOL(18, struct cn_r2_call, include_http),
     CN_WIRE_BOOL(19, struct cn_r2_call, include_custom),
     CN_WIRE_BUF(20, struct cn_r2_call, ids, KEYS_MAX),
+    CN_WIRE_INT(21, struct cn_r2_call, uploaded_ms),
     CN_WIRE_END};
 
 static const struct cn_wire_field answered[] = {
