@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/crc32c.h"
 #include "base/disk.h"
 #include "base/err.h"
 
 #define CLUSTER_FILE "shards/CLUSTER"
 #define SEEN_FILE "shards/SEEN"
 #define SEEN_FORMAT(u) \
-    "cairn seen version %" u " life %" u " session %" u " beat %" u " decision %" u "\n"
+    "cairn seen version %" u " life %" u " session %" u " beat %" u " decision %" u
 enum { SEEN_SIZE = 200 };
 
 static struct cn_replica *replica_of(struct cn_cluster_disk *disk, uint32_t shard)
@@ -70,18 +71,25 @@ static int disk_sync(void *data, uint32_t shard, struct cn_err *err)
     return rc < 0 ? cn_err_errno(err, -rc, "cannot sync the replica of shard %u", shard) : 0;
 }
 
-static int seen_text(char text[SEEN_SIZE], const struct cn_engine_seen *seen)
+/* With its checksum: a digit that has become another would tell less, and nobody could see it. */
+static size_t seen_text(char text[SEEN_SIZE], const struct cn_engine_seen *seen, bool sum)
 {
-    return snprintf(text, SEEN_SIZE, SEEN_FORMAT(PRIu64), seen->version, seen->life, seen->session,
-                    seen->beat, seen->decision);
+    int size = snprintf(text, SEEN_SIZE, SEEN_FORMAT(PRIu64), seen->version, seen->life,
+                        seen->session, seen->beat, seen->decision);
+    if (sum)
+        size += snprintf(text + size, SEEN_SIZE - (size_t)size, " crc %08" PRIx32,
+                         cn_crc32c(0, text, (size_t)size));
+    text[size] = '\n';
+    text[size + 1] = 0;
+    return (size_t)size + 1;
 }
 
 static int disk_remember(void *data, const struct cn_engine_seen *seen, struct cn_err *err)
 {
     struct cn_cluster_disk *disk = data;
     char text[SEEN_SIZE];
-    int size = seen_text(text, seen);
-    int rc = cn_disk_replace(disk->files, SEEN_FILE, text, (size_t)size);
+    size_t size = seen_text(text, seen, true);
+    int rc = cn_disk_replace(disk->files, SEEN_FILE, text, size);
     return rc < 0 ? cn_err_errno(err, -rc, SEEN_FILE) : 0;
 }
 
@@ -253,8 +261,12 @@ static int read_seen(struct cn_cluster_disk *disk, struct cn_err *err)
         return cn_err_errno(err, (int)-size, SEEN_FILE);
     (void)sscanf(text, SEEN_FORMAT(SCNu64), &seen->version, &seen->life, &seen->session,
                  &seen->beat, &seen->decision);
-    (void)seen_text(again, seen);
-    return strcmp(text, again) == 0 ? 0 : cn_err_set(err, CN_ECORRUPT, SEEN_FILE " is damaged");
+    (void)seen_text(again, seen, strstr(text, " crc ")); /* builds before wrote none */
+    return (size_t)size == strlen(again) && memcmp(text, again, (size_t)size) == 0
+               ? 0
+               : cn_err_set(err, CN_ECORRUPT,
+                            SEEN_FILE
+                            " is damaged: this disk cannot tell an engine that has gone back");
 }
 
 int cn_cluster_disk_open(struct cn_cluster_disk *disk, const struct cn_replicas_config *config,

@@ -95,7 +95,7 @@ test("a node that has no record, of a release before, takes the engine as it is"
   server.signal("SIGTERM");
   await server.exited;
   const record = path.join(cluster.base, "a/shards/SEEN");
-  assert.match(readFileSync(record, "utf8"), /^cairn seen version \d+ life \d+ session \d+ beat \d+ decision 0\n$/);
+  assert.match(readFileSync(record, "utf8"), /^cairn seen version \d+ life \d+ session \d+ beat \d+ decision 0 crc [0-9a-f]{8}\n$/);
   rmSync(record);
   await cluster.start("a");
   assert.deepEqual((await cluster.ask("/add/x/2")).value, ["1", "2"]);

@@ -5,8 +5,10 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/disk.h"
 #include "peer/link.h"
@@ -79,6 +81,27 @@ static void on_left(void *data)
     pthread_mutex_unlock(&lock);
 }
 
+/* A disk on which nothing is written, for as long as `held`. */
+static bool held; /* guarded by lock */
+static int (*remember)(void *data, const struct cn_engine_seen *seen, struct cn_err *err);
+
+static int remember_late(void *data, const struct cn_engine_seen *seen, struct cn_err *err)
+{
+    pthread_mutex_lock(&lock);
+    while (held)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return remember(data, seen, err);
+}
+
+static void set_held(bool now)
+{
+    pthread_mutex_lock(&lock);
+    held = now;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
 static void open_node(const char *dir)
 {
     struct cn_err err = {0};
@@ -89,6 +112,8 @@ static void open_node(const char *dir)
     failure[0] = 0;
     CHECK(replicas.disk != NULL);
     CHECK_INT(0, cn_cluster_disk_open(&disk, &replicas, &err));
+    remember = disk.hands.remember;
+    disk.hands.remember = remember_late;
     struct cn_host_config config = {.conninfo = conninfo,
                                     .node = "node",
                                     .address = address,
@@ -96,6 +121,7 @@ static void open_node(const char *dir)
                                     .cluster = *disk.cluster ? disk.cluster : NULL,
                                     .disk = disk.id,
                                     .life = disk.life,
+                                    .seen = disk.seen,
                                     .shard_count = SHARDS,
                                     .replicas = 1,
                                     .times = {.replace_ms = 500},
@@ -220,4 +246,88 @@ TEST(cluster_disk, does_not_join_another_cluster_than_its_own)
     CHECK(!served[0]);
     close_node();
     test_postgres_end(&server);
+}
+
+static uint64_t beats(void)
+{
+    return strtoull(test_postgres_ask(&server, "SELECT coalesce(max(beat), 0) FROM cairn.session"),
+                    NULL, 10);
+}
+
+/* C15: whoever has acted for an engine can tell when it has gone back, however slow the disk is. */
+TEST(cluster_disk, serves_nothing_before_it_remembers_its_engine)
+{
+    begin();
+    char dir[200], path[240], text[200] = "";
+    snprintf(dir, sizeof(dir), "%s/one", test_dir());
+    snprintf(path, sizeof(path), "%s/shards/SEEN", dir);
+    CHECK_INT(0, mkdir(dir, 0700));
+    set_held(true);
+    open_node(dir);
+    struct cn_host_status status = {0};
+    while (status.state != CN_MEMBER_LIVE)
+        cn_host_status(host, &status);
+    for (uint64_t end = beats() + 4; beats() < end;)
+        usleep(1000); /* it has had the map for long */
+    pthread_mutex_lock(&lock);
+    CHECK(!served[0] && !served[1]);
+    pthread_mutex_unlock(&lock);
+    CHECK_STR("0", test_postgres_ask(&server, "SELECT max(epoch) FROM cairn.shard"));
+    CHECK(access(path, F_OK) != 0);
+    set_held(false);
+    await_served();
+    FILE *file = fopen(path, "r");
+    CHECK(file && fgets(text, sizeof(text), file));
+    fclose(file);
+    unsigned long long version = 0, life = 0;
+    CHECK_INT(2, sscanf(text, "cairn seen version %llu life %llu", &version, &life));
+    CHECK(life > disk.life); /* of this JOIN */
+    close_node();
+    test_postgres_end(&server);
+}
+
+static int open_with_seen(const char *dir, const char *text, struct cn_engine_seen *seen)
+{
+    struct cn_err err = {0};
+    struct cn_replicas_config replicas = {.disk = cn_disk_system_new(dir)};
+    CHECK_INT(0, cn_disk_replace(replicas.disk, "shards/SEEN", text, strlen(text)));
+    int rc = cn_cluster_disk_open(&disk, &replicas, &err);
+    *seen = disk.seen;
+    if (rc == 0)
+        cn_cluster_disk_close(&disk);
+    else
+        CHECK(strstr(err.text, "shards/SEEN is damaged"));
+    cn_disk_system_free(replicas.disk);
+    return rc;
+}
+
+/* Any byte of it: a number that has become smaller would let an older engine in. */
+TEST(cluster_disk, is_refused_if_what_it_remembers_is_damaged)
+{
+    char dir[200], text[200] = "", bad[200];
+    struct cn_err err = {0};
+    struct cn_engine_seen seen = {.version = 57, .life = 9, .session = 3, .beat = 88};
+    snprintf(dir, sizeof(dir), "%s", test_dir());
+    struct cn_replicas_config replicas = {.disk = cn_disk_system_new(dir)};
+    CHECK_INT(0, cn_cluster_disk_open(&disk, &replicas, &err));
+    CHECK_INT(0, disk.hands.remember(disk.hands.data, &seen, &err));
+    cn_cluster_disk_close(&disk);
+    struct cn_disk_file *file;
+    CHECK_INT(0, cn_disk_open(replicas.disk, "shards/SEEN", CN_DISK_READONLY, &file));
+    int64_t size = cn_disk_read(file, text, sizeof(text) - 1, 0);
+    cn_disk_close(file);
+    cn_disk_system_free(replicas.disk);
+    CHECK(size > 40);
+    CHECK_INT(0, open_with_seen(dir, text, &seen));
+    CHECK_INT(57, (long long)seen.version);
+    CHECK_INT(88, (long long)seen.beat);
+    for (int64_t i = 0; i < size; i++) {
+        memcpy(bad, text, sizeof(bad));
+        bad[i] = (char)(bad[i] ^ 1 << i % 6);
+        CHECK_INT(CN_ECORRUPT, open_with_seen(dir, bad, &seen));
+    }
+    CHECK_INT(CN_ECORRUPT, open_with_seen(dir, "", &seen));
+    static const char before[] = "cairn seen version 5 life 4 session 3 beat 2 decision 1\n";
+    CHECK_INT(0, open_with_seen(dir, before, &seen)); /* of a build before the checksum */
+    CHECK_INT(5, (long long)seen.version);
 }
