@@ -349,20 +349,32 @@ static bool find_server(struct cn_api *api, const char *data)
     return api->online;
 }
 
+/* Whether it is there, and not for this user. */
+static bool is_anothers(const struct cn_api *api, struct cn_err *err)
+{
+    if (access(api->path, R_OK | X_OK) == 0 || errno != EACCES)
+        return false;
+    cn_err_set(err, CN_EDENIED, "the data directory %s belongs to another user: try it with sudo",
+               api->path);
+    return true;
+}
+
 int cn_api_connect(struct cn_api *api, const char *data, struct cn_err *err)
 {
     if (find_server(api, data))
         return 0;
-    cn_err_set(err, CN_ENOTFOUND, "no server runs on the data directory %s", api->path);
+    if (!is_anothers(api, err))
+        cn_err_set(err, CN_ENOTFOUND, "no server runs on the data directory %s", api->path);
     cn_api_close(api);
-    return CN_ENOTFOUND;
+    return err->code;
 }
 
 int cn_api_open(struct cn_api *api, const char *data, bool readonly, struct cn_err *err)
 {
     if (find_server(api, data))
         return 0;
-    int rc = cn_offline_open(&api->dir, api->path, readonly, err);
+    int rc =
+        is_anothers(api, err) ? err->code : cn_offline_open(&api->dir, api->path, readonly, err);
     if (rc < 0)
         cn_api_close(api);
     return rc;

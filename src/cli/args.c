@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/err.h"
@@ -184,7 +186,14 @@ void cn_args_fini(struct cn_args *args)
 
 const char *cn_args_data(const char *given)
 {
-    return given ? given : ".cairn";
+    static bool told;
+    struct stat info;
+    if (given || stat(".cairn", &info) == 0 || stat(CN_ARGS_DATA_PACKAGED, &info) < 0)
+        return given ? given : ".cairn";
+    if (!told && isatty(STDERR_FILENO))
+        fprintf(stderr, "cairn: on the data directory " CN_ARGS_DATA_PACKAGED "\n");
+    told = true;
+    return CN_ARGS_DATA_PACKAGED;
 }
 
 void cn_args_print_help(const struct cn_command *command)

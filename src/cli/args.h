@@ -54,13 +54,21 @@ int cn_args_parse(struct cn_args *args, const struct cn_command *command, int ar
 void cn_args_fini(struct cn_args *args);
 /* Prints usage, text and options of a command on standard output. */
 void cn_args_print_help(const struct cn_command *command);
-/* The data directory that a command works on: what --data says, or .cairn in the current folder. */
+/* The data directory that a command works on: what --data says, else .cairn in the current folder,
+ * else, where there is none, that of the packaged service (which is said, if somebody looks). */
+#define CN_ARGS_DATA_PACKAGED "/var/lib/cairn"
 const char *cn_args_data(const char *given);
 
 /* Options that several commands have; `at` is their place in the struct. */
 #define CN_OPTION_DATA(at)                                                       \
     {                                                                            \
         "data", 0, "DIR", "CAIRN_DATA", "data directory (PROJECT/.cairn)", at, 0 \
+    }
+/* Of commands that ask cn_args_data(). */
+#define CN_OPTION_DATA_FOUND(at)                                                  \
+    {                                                                             \
+        "data", 0, "DIR", "CAIRN_DATA",                                           \
+            "data directory (.cairn here, else " CN_ARGS_DATA_PACKAGED ")", at, 0 \
     }
 #define CN_OPTION_ENV(at)                                                                      \
     {                                                                                          \

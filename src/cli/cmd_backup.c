@@ -294,7 +294,7 @@ static int run(const struct cn_args *args)
 #define AT(member) offsetof(struct options, member)
 
 static const struct cn_option flags[] = {
-    CN_OPTION_DATA(AT(data)),
+    CN_OPTION_DATA_FOUND(AT(data)),
 };
 
 const struct cn_command cn_cmd_backup = {

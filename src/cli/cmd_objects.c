@@ -18,6 +18,7 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
+#include "cli/when.h"
 
 struct options {
     const char *data, *bookmark, *time, *prefix;
@@ -246,9 +247,12 @@ static int run_export(struct command *command, struct cn_err *err)
     if (options->bookmark && options->time)
         return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
     object_target(command, "/export?");
+    char time[24];
+    if (options->time && cn_when_text(options->time, time, err) < 0)
+        return err->code;
     if (options->bookmark || options->time)
         cn_api_append_param(&command->target, options->bookmark ? "bookmark" : "time",
-                            options->bookmark ? options->bookmark : options->time);
+                            options->bookmark ? options->bookmark : time);
     sink.fd = open(sink.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (sink.fd < 0)
         return cn_err_errno(err, errno, "cannot create %s", sink.path);
@@ -271,7 +275,10 @@ static int run_restore(struct command *command, struct cn_err *err)
         return cn_err_set(err, CN_EINVALID, "--bookmark and --time exclude each other");
     if (!options->bookmark && !options->time)
         return cn_err_set(err, CN_EINVALID, "to which moment? --bookmark B or --time T");
-    const char *moment = options->bookmark ? options->bookmark : options->time;
+    char time[24];
+    if (options->time && cn_when_text(options->time, time, err) < 0)
+        return err->code;
+    const char *moment = options->bookmark ? options->bookmark : time;
     object_target(command, "/restore");
     cn_buf_printf(&command->body, "{\"%s\":", options->bookmark ? "bookmark" : "time");
     cn_buf_append_json(&command->body, moment, strlen(moment));
@@ -352,10 +359,9 @@ static int run(const struct cn_args *args)
 #define AT(member) offsetof(struct options, member)
 
 static const struct cn_option flags[] = {
-    CN_OPTION_DATA(AT(data)),
+    CN_OPTION_DATA_FOUND(AT(data)),
     {"bookmark", 0, "B", NULL, "the moment: a bookmark of the object", AT(bookmark), 0},
-    {"time", 0, "T", NULL, "the moment: 2026-01-31T12:00:00Z, or milliseconds since 1970", AT(time),
-     0},
+    {"time", 0, "T", NULL, "the moment: " CN_WHEN_HELP, AT(time), 0},
     {"empty", 0, NULL, NULL, "restore: to a time at which the object had no data", AT(empty), 0},
     CN_OPTION_PREFIX(AT(prefix)),
     CN_OPTION_FORCE(AT(force)),

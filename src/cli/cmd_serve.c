@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/err.h"
 #include "base/buf.h"
+#include "base/diag.h"
 #include "bindings/all.h"
 #include "cli/args.h"
 #include "config/frame.h"
@@ -29,6 +30,10 @@ static int run(const struct cn_args *args, bool development)
     options.deploy.empty = !development && options.deploy.project.data;
     if (cn_run(&options, &err) == 0)
         return 0;
+    if (cn_diag_format() == CN_DIAG_JSON) {
+        cn_error("%s", err.text);
+        return err.code == CN_EOLDER ? EXIT_DECIDE : 1;
+    }
     struct cn_buf frame = {0};
     cn_config_frame(err.text, &frame);
     fprintf(stderr, "cairn: %s\n%s", err.text, cn_buf_text(&frame));

@@ -134,7 +134,7 @@ static int run(const struct cn_args *args)
 #define AT(member) offsetof(struct options, member)
 
 static const struct cn_option flags[] = {
-    CN_OPTION_DATA(AT(data)),
+    CN_OPTION_DATA_FOUND(AT(data)),
     {"format", 0, "json|pretty", NULL, "form of what is printed (pretty)", AT(format), 0},
     {"status", 0, "ok|error|canceled", NULL, "only requests that ended so", AT(status), 0},
     {"method", 0, "METHOD", NULL, "only requests with this method", AT(method), 0},

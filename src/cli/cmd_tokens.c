@@ -124,7 +124,7 @@ static int run(const struct cn_args *args)
 #define AT(member) offsetof(struct options, member)
 
 static const struct cn_option flags[] = {
-    CN_OPTION_DATA(AT(common.project.data)),
+    CN_OPTION_DATA_FOUND(AT(common.project.data)),
     {"scope", 0, "A,B", NULL, "create: read, deploy, data (all three)", AT(scope), 0},
     {"expires-in", 0, "TIME", NULL, "create: after which it is refused, 12h or 30d (never)",
      AT(expires_in), 0},

@@ -74,8 +74,12 @@ static void print_ready(struct cn_serve *serve)
 {
     struct cn_serve_addresses at;
     cn_serve_addresses(serve, &at);
-    printf("cairn: ready on %s\n", at.url);
-    fflush(stdout);
+    if (cn_diag_format() == CN_DIAG_JSON && cn_systemd_has_journal(STDOUT_FILENO)) {
+        cn_info("ready on %s", at.url); /* the journal has JSON lines and no others */
+    } else {
+        printf("cairn: ready on %s\n", at.url);
+        fflush(stdout);
+    }
     if (serve->options.on_ready) {
         serve->options.on_ready(serve->options.data);
         return;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -197,4 +198,13 @@ void cn_systemd_tell_reloading(void)
     snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
              (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
     cn_systemd_tell(text);
+}
+
+bool cn_systemd_has_journal(int fd)
+{
+    const char *stream = getenv("JOURNAL_STREAM"); /* "DEVICE:INODE" */
+    unsigned long device, inode;
+    struct stat info;
+    return stream && sscanf(stream, "%lu:%lu", &device, &inode) == 2 && fstat(fd, &info) == 0 &&
+           info.st_dev == device && info.st_ino == inode;
 }

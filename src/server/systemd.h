@@ -4,6 +4,7 @@
  */
 #ifndef CN_SERVER_SYSTEMD_H
 #define CN_SERVER_SYSTEMD_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,9 @@ struct cn_err;
 int cn_systemd_sockets(int **fds, size_t *count, char **host, uint16_t *port, struct cn_err *err);
 /* This program again, with the same arguments and these sockets. Returns only if it fails. */
 int cn_systemd_restart(const int *fds, size_t count, struct cn_err *err);
+
+/* Whether what is written to `fd` goes to the journal. */
+bool cn_systemd_has_journal(int fd);
 
 /* Opens the way to the manager, if there is one, and keeps it: for a process that can make no such
  * socket later (base/sandbox.h). Once, before there are threads. */

@@ -160,7 +160,7 @@ static int run(const struct cn_args *args)
 #define AT(member) offsetof(struct options, member)
 
 static const struct cn_option flags[] = {
-    CN_OPTION_DATA(AT(data)),
+    CN_OPTION_DATA_FOUND(AT(data)),
     CN_OPTION_JSON(AT(json)),
 };
 

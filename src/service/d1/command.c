@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/print.h"
+#include "cli/when.h"
 #include "cli/remote.h"
 #include "cli/resource.h"
 #include "config/config.h"
@@ -265,10 +266,13 @@ static int run_moment_info(struct cn_d1_cli *cli, struct cn_err *err)
 {
     struct cn_buf target = {0};
     struct cn_json *answer;
+    char time[24];
+    if (given(cli)->timestamp && cn_when_text(given(cli)->timestamp, time, err) < 0)
+        return err->code;
     api_target(cli, &target, "bookmark");
     if (given(cli)->timestamp) {
         cn_buf_append_byte(&target, '?');
-        cn_api_append_param(&target, "time", given(cli)->timestamp);
+        cn_api_append_param(&target, "time", time);
     }
     int rc = cn_api_call(&cli->api, "GET", cn_buf_text(&target), NULL, &answer, err);
     cn_buf_fini(&target);
@@ -290,9 +294,12 @@ static int run_moment_restore(struct cn_d1_cli *cli, struct cn_err *err)
     const struct options *options = given(cli);
     struct cn_buf target = {0}, body = {0};
     struct cn_json *answer;
-    const char *moment = options->bookmark ? options->bookmark : options->timestamp;
+    char time[24];
     if (!options->bookmark == !options->timestamp)
         return cn_err_set(err, CN_EINVALID, "to which moment? --bookmark B or --timestamp T");
+    if (options->timestamp && cn_when_text(options->timestamp, time, err) < 0)
+        return err->code;
+    const char *moment = options->bookmark ? options->bookmark : time;
     object_target(cli, &target, "restore");
     cn_buf_printf(&body, "{\"%s\":", options->bookmark ? "bookmark" : "time");
     cn_buf_append_json(&body, moment, strlen(moment));
@@ -444,8 +451,7 @@ static const struct cn_option flags[] = {
     {"table", 0, "NAME", NULL, "export: only this table", AT(table), 0},
     {"no-schema", 0, NULL, NULL, "export: only rows", AT(no_schema), 0},
     {"no-data", 0, NULL, NULL, "export: only the schema", AT(no_data), 0},
-    {"timestamp", 0, "T", NULL, "time-travel: 2026-01-31T12:00:00Z, or milliseconds since 1970",
-     AT(timestamp), 0},
+    {"timestamp", 0, "T", NULL, "time-travel: " CN_WHEN_HELP, AT(timestamp), 0},
     CN_OPTION_YES(AT(ignored)),
     CN_OPTION_LOCAL(AT(ignored)),
     CN_OPTION_REMOTE(AT(ignored)),

@@ -14,6 +14,7 @@
 #include "cli/args.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
+#include "cli/when.h"
 #include "service/r2/r2.h"
 
 struct options {
@@ -265,7 +266,10 @@ static int run_put(struct cn_verb_run *cli, struct cn_err *err)
     cn_verb_param(cli, "contentEncoding", options->content_encoding);
     cn_verb_param(cli, "contentLanguage", options->content_language);
     cn_verb_param(cli, "cacheControl", options->cache_control);
-    cn_verb_param(cli, "cacheExpiry", options->expires);
+    char expires[24];
+    if (options->expires && cn_when_text(options->expires, expires, err) < 0)
+        return err->code;
+    cn_verb_param(cli, "cacheExpiry", options->expires ? expires : NULL);
     cn_verb_param(cli, "storageClass", options->storage_class);
     if (options->file) {
         in.path = options->file;
@@ -337,8 +341,7 @@ static const struct cn_option flags[] = {
     {"content-encoding", 0, "TEXT", NULL, "put: HTTP metadata", AT(content_encoding), 0},
     {"content-language", 0, "TEXT", NULL, "put: HTTP metadata", AT(content_language), 0},
     {"cache-control", 0, "TEXT", NULL, "put: HTTP metadata", AT(cache_control), 0},
-    {"expires", 0, "T", NULL, "put: 2026-01-31T12:00:00Z, or milliseconds since 1970", AT(expires),
-     0},
+    {"expires", 0, "T", NULL, "put: " CN_WHEN_HELP, AT(expires), 0},
     {"storage-class", 's', "CLASS", NULL, "put: Standard or InfrequentAccess", AT(storage_class),
      0},
     {"delimiter", 0, "D", NULL, "list: keys that share what comes before it are one line",

@@ -113,7 +113,7 @@ test("an address in use, and one of IPv6", async (t) => {
   const { port } = taken.address();
   const result = run(["serve", dir, "--listen", `127.0.0.1:${port}`]);
   assert.equal(result.status, 1);
-  assert.match(result.stderr, new RegExp(`cairn: listen on 127\\.0\\.0\\.1 port ${port}: .*in use`));
+  assert.match(result.stderr, new RegExp(`cairn: port ${port} is taken by \\S+ \\(process ${process.pid}\\); the next free one is`));
   const server = await serve(t, dir, { args: ["--listen", "[::1]:0"] });
   assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);
   assert.equal(await server.text("/"), "hello ");
