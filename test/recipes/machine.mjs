@@ -114,6 +114,7 @@ export class Machine {
     machine.root = path.join(machine.folder, "root");
     must("mount", "-t", "overlay", "overlay", "-o", `lowerdir=${base},upperdir=${machine.folder}/upper,workdir=${machine.folder}/work`, machine.root);
     rmSync(path.join(machine.root, "ready"));
+    writeFileSync(path.join(machine.root, "root/.curlrc"), "silent\nshow-error\n"); // there is no terminal to draw a bar on
     writeFileSync(path.join(machine.root, "etc/hostname"), `${name}\n`);
     writeFileSync(path.join(machine.root, "etc/hosts"), `127.0.0.1 localhost\n127.0.1.1 ${name}\n`);
     // All system calls are the machine's own to filter: what a unit refuses must be what its recipe refuses.
