@@ -106,10 +106,14 @@ export class Network {
 }
 
 export class Machine {
+  /** Those that run. */
+  static all = new Set();
+
   /** Starts it; resolves when its systemd has. */
   static async start(network, name, address) {
     const machine = new Machine();
     Object.assign(machine, { name, address, folder: mkdtempSync(path.join(out, `${name}-`)), output: "", said: "" });
+    must("mount", "-t", "tmpfs", "-o", "size=4g", "tmpfs", machine.folder); // what packages sync goes to no disk
     for (const each of ["upper", "work", "root"]) mkdirSync(path.join(machine.folder, each));
     machine.root = path.join(machine.folder, "root");
     must("mount", "-t", "overlay", "overlay", "-o", `lowerdir=${base},upperdir=${machine.folder}/upper,workdir=${machine.folder}/work`, machine.root);
@@ -123,12 +127,16 @@ export class Machine {
     machine.child = spawn("systemd-nspawn", args, { stdio: ["ignore", "pipe", "pipe"], detached: true });
     for (const stream of [machine.child.stdout, machine.child.stderr]) stream.on("data", (bytes) => (machine.output += bytes));
     machine.ended = new Promise((resolve) => machine.child.on("exit", resolve));
-    for (let i = 0; i < 600; i++) {
-      machine.leader ??= readFileSync(`/proc/${machine.child.pid}/task/${machine.child.pid}/children`, "utf8").trim().split(" ")[0] || undefined;
+    for (let i = 0; i < 1500 && machine.child.exitCode === null; i++) { // its child may be one of nspawn's own at first
+      machine.leader = readFileSync(`/proc/${machine.child.pid}/task/${machine.child.pid}/children`, "utf8").trim().split(" ")[0] || undefined;
       const state = machine.leader && (await machine.run("systemctl is-system-running")).stdout.trim();
-      if (state === "running" || state === "degraded") return machine;
+      if (state === "running" || state === "degraded") {
+        Machine.all.add(machine);
+        return machine;
+      }
       await sleep(200);
     }
+    await machine.stop();
     throw new Error(`${name} does not start: ${machine.output}`);
   }
 
@@ -174,9 +182,10 @@ export class Machine {
   }
 
   async stop() {
-    process.kill(this.leader, "SIGKILL"); // its first process: all others go with it
+    Machine.all.delete(this);
+    if (this.leader && this.child.exitCode === null) process.kill(this.leader, "SIGKILL"); // its first process: all others go with it
     await this.ended;
-    spawnSync("umount", ["-l", this.root]);
+    for (const each of [this.root, this.folder]) spawnSync("umount", ["-l", each]);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

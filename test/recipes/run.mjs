@@ -105,6 +105,8 @@ async function runPage(page, deb) {
       }
     }
     console.log(`        ${page.page}: ${((Date.now() - began) / 1000).toFixed(0)} s`);
+  } catch (error) {
+    report("failed", page.page, `: ${error.message}`);
   } finally {
     for (const machine of machines.values()) await machine.stop();
     network.close();
@@ -175,8 +177,14 @@ if (short) {
   }
   prepare();
   download(what);
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
-  for (const page of todo) if (page.blocks.some(isRun)) await runPage(page, what);
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => { // what runs now fails, and its machines are stopped
+    todo.length = 0;
+    for (const machine of Machine.all) process.kill(machine.leader, "SIGKILL");
+  });
+  while (todo.length) {
+    const page = todo.shift();
+    if (page.blocks.some(isRun)) await runPage(page, what);
+  }
 }
 console.log(`${run.pages} pages, ${run.withCommands} with commands, ${run.commands} commands${short ? " (read, not run)" : ""}`);
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
