@@ -2,13 +2,14 @@
 # a folder of test/ is in its rules.mk.
 #
 # Everything goes below build/. SAN=address,undefined or SAN=thread builds a
-# second tree beside the first; CC=clang works too.
+# second tree beside the first, CROSS=aarch64-linux-gnu one for that machine; CC=clang works too.
 
 SAN    ?=
-CC     := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CROSS  ?=
+CC     := $(if $(filter default,$(origin CC)),$(CROSS:%=%-)gcc,$(CC))
 CCACHE := $(shell command -v ccache 2>/dev/null)
 comma  := ,
-B      := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+B      := build$(if $(CROSS),/$(CROSS))$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 PREFIX ?= /usr/local
 
 VERSION := 0.1.0
@@ -29,10 +30,11 @@ OPT      := $(if $(SAN),-O1,-O2) -g
 # Builds that look for mistakes compare counters with what they count: src/base/loop.h W3.
 CHECKS   := $(if $(SAN),-DCN_DEBUG)
 # pkg-config is asked once, at the first use: not before `setup` has installed what it knows.
-PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PKGS) | sed 's/-I/-isystem /g'))$(PKG_CFLAGS)
+PKG_CONFIG := $(if $(CROSS),PKG_CONFIG_LIBDIR=/usr/lib/$(CROSS)/pkgconfig:/usr/share/pkgconfig) pkg-config
+PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell $$(PKG_CONFIG) --cflags $(PKGS) | sed 's/-I/-isystem /g'))$(PKG_CFLAGS)
 # libcurl is loaded with the first request that goes out: src/net/curl_lazy.c;
 # libpq when a cluster is asked for: src/membership/pq.c.
-PKG_LIBS   = $(eval PKG_LIBS := $$(shell pkg-config --libs $(filter-out libcurl libpq,$(PKGS))))$(PKG_LIBS)
+PKG_LIBS   = $(eval PKG_LIBS := $$(shell $$(PKG_CONFIG) --libs $(filter-out libcurl libpq,$(PKGS))))$(PKG_LIBS)
 CFLAGS_ALL = -std=gnu11 $(OPT) $(CHECKS) $(WARN) $(SANFLAGS) -pthread -D_GNU_SOURCE -DCN_VERSION='"$(VERSION)"' \
              -Isrc -Ibuild -I. $(if $(LLHTTP),-isystem /usr/share/include/llhttp) -isystem $(SQLITE) $(PKG_CFLAGS) $(CFLAGS)
 LDLIBS_ALL = $(SANFLAGS) $(PKG_LIBS) -lm -ldl -pthread
@@ -98,7 +100,7 @@ sanitized_tests = $(SANITIZED) $(dir $(1)) bash -c \
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: FORCE all built next help setup setup-% workerd test run install uninstall deb lint docs docs-check docs-lint site clean
+.PHONY: FORCE all built next help setup setup-% workerd test run install uninstall lint docs docs-check docs-lint site clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -202,7 +204,7 @@ $(B)/obj/prelude-parts.o: tools/embed.S build/prelude.js
 EMBEDDED := $(patsubst %,$(B)/obj/%.o,prelude prelude-parts prelude-node openapi dashboard border)
 $(LIB): $(OBJS) $(EMBEDDED) $(THIRD)
 	@rm -f $@
-	@ar rcs $@ $^
+	@$(CROSS:%=%-)ar rcs $@ $^
 
 # An installed program finds the libraries that an archive brings: RPATH, not RUNPATH, is for those that they need too.
 RPATH = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/$(1)'
@@ -226,7 +228,7 @@ $(B)/bundler/cairn-bundler: $(B)/obj/bundler/main.o $(B)/obj/bundler-script.o $(
 	$(call link,$(filter %.o %.a,$^) $(call RPATH,.) $(LDLIBS_ALL))
 
 DEPS := $(OBJS:.o=.d) $(B)/obj/cli/main.d $(B)/obj/bundler/main.d
-include $(sort $(wildcard test/*/rules.mk))
+include $(sort $(wildcard test/*/rules.mk)) tools/package/rules.mk
 
 # Builds everything at once, then runs one kind of test after the other; those that have no use for two cores run beside each other.
 PART_test-web-server = test-web PEER=cairn
@@ -267,7 +269,7 @@ install: $(if $(FOREIGN),,built) ## install below PREFIX (/usr/local)
 	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/man/man3 $(SHAREDIR)/bash-completion/completions \
 	  $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
 	@made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && \
-	  node tools/package/generate.mjs $(B)/cairn "$$made" $(VERSION) && \
+	  node tools/package/generate.mjs $(if $(CROSS),build,$(B))/cairn "$$made" $(VERSION) && \
 	  node tools/package/header.mjs include/cairn.h "$$made/man/cairn.h.3" $(VERSION) && \
 	  install -m 644 "$$made"/man/*.1 $(SHAREDIR)/man/man1/ && \
 	  install -m 644 "$$made"/man/*.3 $(SHAREDIR)/man/man3/ && \
@@ -282,9 +284,6 @@ uninstall: ## remove what install put below PREFIX; data directories stay
 	@rm -f $(DESTDIR)$(PREFIX)/include/cairn.h $(SHAREDIR)/pkgconfig/cairn.pc $(SHAREDIR)/man/man3/cairn.h.3
 	@rm -rf $(LIBDIR)
 	@echo "removed $(DESTDIR)$(PREFIX)/bin/cairn"
-
-deb: setup-deb built ## build the Debian packages cairn and cairn-dev below build/package
-	@tools/package/deb $(VERSION)
 
 lint: setup-lint ## layers, libraries' homes, refused functions, format, how pages read, pages made from the tests
 	@tools/lint

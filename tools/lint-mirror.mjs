@@ -154,6 +154,7 @@ const GLUE = {
   "fleet/cluster_remote.c": ["hooks that ask others", "cluster/server/calls.test.mjs"],
   "fleet/cluster_report.c": ["a list of numbers", "cluster/server/watched.test.mjs"],
   "cli/cmd_dashboard.c": ["arguments, a call, what is printed", "integration/admin/listener.test.mjs"],
+  "cli/cmd_health.c": ["arguments, a call, what is printed", "integration/cli/commands.test.mjs"],
   "cli/cmd_deploy.c": ["arguments, a call, what is printed", "integration/cli/reload.test.mjs"],
   "cli/cmd_delete.c": ["arguments, a call, what is printed", "integration/deploy/remote.test.mjs"],
   "cli/cmd_login.c": ["arguments, a call, what is printed", "integration/deploy/remote.test.mjs"],

@@ -132,6 +132,6 @@ extern const struct cn_command cn_cmd_serve, cn_cmd_dev, cn_cmd_build, cn_cmd_de
     cn_cmd_cluster, cn_cmd_objects, cn_cmd_tail, cn_cmd_replay, cn_cmd_dashboard, cn_cmd_backup,
     cn_cmd_restore, cn_cmd_check, cn_cmd_tokens, cn_cmd_version, cn_cmd_login, cn_cmd_logout,
     cn_cmd_whoami, cn_cmd_versions, cn_cmd_deployments, cn_cmd_rollback, cn_cmd_secret,
-    cn_cmd_delete, cn_cmd_types, cn_cmd_init, cn_cmd_import;
+    cn_cmd_delete, cn_cmd_types, cn_cmd_init, cn_cmd_import, cn_cmd_health;
 
 #endif

@@ -27,9 +27,9 @@ static const struct cn_command *const before[] = {
     &cn_cmd_types,    &cn_cmd_login,    &cn_cmd_logout, &cn_cmd_whoami, &cn_cmd_deploy,
     &cn_cmd_versions, &cn_cmd_rollback, &cn_cmd_secret, &cn_cmd_delete, &cn_cmd_deployments,
     &cn_cmd_tokens,   &cn_cmd_objects,  &cn_cmd_cluster};
-static const struct cn_command *const after[] = {&cn_cmd_tail,   &cn_cmd_replay,  &cn_cmd_dashboard,
-                                                 &cn_cmd_backup, &cn_cmd_restore, &cn_cmd_import,
-                                                 &cn_cmd_check,  &cn_cmd_version, &help};
+static const struct cn_command *const after[] = {
+    &cn_cmd_tail,   &cn_cmd_replay, &cn_cmd_dashboard, &cn_cmd_backup,  &cn_cmd_restore,
+    &cn_cmd_import, &cn_cmd_check,  &cn_cmd_health,    &cn_cmd_version, &help};
 
 /* The i-th command, or NULL. */
 static const struct cn_command *command_at(size_t index)

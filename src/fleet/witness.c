@@ -110,44 +110,6 @@ static void be_witness(const struct cn_witness_options *options, int process, in
     _exit(0);
 }
 
-/* --- W6 --------------------------------------------------------------------------------------- */
-
-/* Those that the kernel sends to a terminal's group have reached the server, too. */
-static void be_first(pid_t server, const sigset_t *all)
-{
-    int status = 0, code = -1;
-    (void)prctl(PR_SET_NAME, "cairn-first", 0, 0, 0);
-    for (;;) {
-        siginfo_t info;
-        if (sigwaitinfo(all, &info) < 0)
-            continue;
-        if (info.si_signo != SIGCHLD) {
-            if (code < 0 && info.si_code != SI_KERNEL)
-                (void)kill(server, info.si_signo);
-            continue;
-        }
-        pid_t pid;
-        while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-            if (pid == server)
-                code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        if (pid < 0 && code >= 0)
-            _exit(code); /* nobody is left */
-    }
-}
-
-static int step_down(struct cn_err *err)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &before);
-    pid_t pid = fork();
-    if (pid > 0)
-        be_first(pid, &all);
-    int saved = errno;
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return pid < 0 ? cn_err_errno(err, saved, "a process of its own for the server") : 0;
-}
-
 /* --- the server's side ------------------------------------------------------------------------ */
 
 /* Twice, so that it is no child of the server, who knows nothing of it after W5. */
@@ -175,8 +137,7 @@ int cn_witness_start(struct cn_witness *witness, const struct cn_witness_options
 {
     int ends[2];
     witness->fd = -1;
-    if (getpid() == 1 && step_down(err) < 0)
-        return err->code;
+    CN_ASSERT(getpid() != 1); /* W6 */
     int process = (int)syscall(SYS_pidfd_open, getpid(), 0u);
     if (process < 0)
         return cn_err_set(err, CN_EUNSUPPORTED,

@@ -28,9 +28,8 @@
  * W5  A server that executes itself anew (server/serve.h) is not dead, and has a new witness: the
  *     old one finds its socket closed and the process alive, and ends. The old session is ended by
  *     the JOIN of the new life.
- * W6  In a container the server is often process 1, and with that the kernel ends all others. So
- *     there the server becomes a child, and process 1 passes signals and the exit code on, takes in
- *     orphans, and ends last.
+ * W6  The kernel ends all others with process 1, so the server is not that one in a container:
+ *     server/first.h.
  *
  * Threads:   start while there is one; told from any; the rest as fleet/cluster.h uses them.
  * Ownership: the caller's struct. */
@@ -52,8 +51,7 @@ struct cn_witness_options {
     unsigned bury_ms; /* W3; 0: 10 s */
 };
 
-/* CN_EUNSUPPORTED: this system has no such descriptors. W6: returns in another process than it was
- * called in. */
+/* CN_EUNSUPPORTED: this system has no such descriptors. */
 int cn_witness_start(struct cn_witness *witness, const struct cn_witness_options *options,
                      struct cn_err *err);
 /* From now on its death is the end of this life of the disk, in the cluster of that id. */

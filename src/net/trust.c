@@ -6,7 +6,9 @@
 #include <openssl/x509.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/diag.h"
@@ -19,6 +21,33 @@ struct cn_trust {
     bool loaded;          /* the system's authorities are in the store */
 };
 
+/* Where distributions other than Debian have them. An archive brings Debian's OpenSSL, whose default
+ * file and folder are not there then. */
+static const char *const elsewhere[] = {
+    "/etc/ssl/certs/ca-certificates.crt", /* Debian without the package openssl, Arch */
+    "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora and its kin */
+    "/etc/ssl/ca-bundle.pem",             /* SUSE */
+    "/etc/ssl/cert.pem",                  /* Alpine */
+};
+
+static bool is_there(const char *variable, const char *path)
+{
+    const char *named = getenv(variable);
+    return named || access(path, R_OK) == 0;
+}
+
+static int load_paths(X509_STORE *store)
+{
+    if (is_there(X509_get_default_cert_file_env(), X509_get_default_cert_file()) ||
+        is_there(X509_get_default_cert_dir_env(), X509_get_default_cert_dir()))
+        return X509_STORE_set_default_paths(store);
+    for (size_t i = 0; i < CN_ARRAY_COUNT(elsewhere); i++) {
+        if (access(elsewhere[i], R_OK) == 0)
+            return X509_STORE_load_file(store, elsewhere[i]);
+    }
+    return 1; /* none: each peer is refused by name */
+}
+
 /* Where all authorities are in one file, OpenSSL reads it at once: about 10 ms, which a worker
  * that never connects out need not pay. */
 static void load_system(struct cn_trust *trust)
@@ -26,7 +55,7 @@ static void load_system(struct cn_trust *trust)
     pthread_mutex_lock(&trust->lock);
     if (!trust->loaded) {
         trust->loaded = true;
-        if (!X509_STORE_set_default_paths(trust->store))
+        if (!load_paths(trust->store))
             cn_error("the system's certificate authorities cannot be used, so TLS connections "
                      "will be refused: %s",
                      ERR_reason_error_string(ERR_peek_last_error()));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net/trust.h - the certificate authorities that outgoing TLS connections trust.
  *
- * The system's certificate authorities (OpenSSL's default file and folder, read when
- * the first connection needs them, so that starting costs nothing) and, if asked for,
- * those of one more PEM file, read at once.
+ * The system's certificate authorities (OpenSSL's default file and folder, or where other
+ * distributions have them; read when the first connection needs them, so that starting
+ * costs nothing) and, if asked for, those of one more PEM file, read at once.
  *
  * Threads:   any, once made.
  * Ownership: main()'s; outlives every client and socket that was given it. */

@@ -83,7 +83,8 @@ static int collect(struct paths *paths, const struct cn_deployer *deployer,
         rc = add_project(paths, cn_deployer_settings(deployer), true, err);
     for (size_t i = 0; i < deployer->project_count && rc == 0; i++)
         rc = add_project(paths, &deployer->projects[i], i == 0, err);
-    add(paths, cn_strdup(deployer->bundler.program), false, false);
+    /* The folder of the bundler has the libraries that an archive brings, too: some are loaded when they are needed. */
+    add_parent(paths, deployer->bundler.program);
     add_certificate(paths, NULL, options->tls_cert);
     add_certificate(paths, NULL, options->tls_key);
     add_certificate(paths, config->home, config->server.tls.cert);

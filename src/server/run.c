@@ -31,6 +31,7 @@
 #include "server/console.h"
 #include "server/data.h"
 #include "server/enter_sandbox.h"
+#include "server/first.h"
 #include "server/serve.h"
 #include "server/systemd.h"
 #include "server/watch.h"
@@ -559,6 +560,8 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
 
 int cn_run(const struct cn_run_options *options, struct cn_err *err)
 {
+    if (getpid() == 1 && cn_first_step_down(err) < 0)
+        return err->code;
     struct cn_deployer deployer = {0};
     struct settings settings = {.witness = {.fd = -1}};
     cn_v4_init(&settings.v4);

@@ -118,3 +118,17 @@ test("an address in use, and one of IPv6", async (t) => {
   assert.match(server.url, /^http:\/\/\[::1\]:\d+$/);
   assert.equal(await server.text("/"), "hello ");
 });
+
+test("health says by its exit code whether the server of a data directory answers", async (t) => {
+  const data = folder(t);
+  const without = run(["health", "--data", data]);
+  assert.equal(without.status, 1);
+  assert.equal(without.stderr, `cairn: no server runs on the data directory ${data}\n`);
+  const server = await serve(t, project(t, hello), { args: ["--data", data, "--admin", "off"] });
+  for (const [args, text] of [[[], "ok\n"], [["--ready"], "ready\n"]]) {
+    const { status, stdout } = run(["health", "--data", data, ...args]);
+    assert.deepEqual([status, stdout], [0, text]);
+  }
+  await server.stop();
+  assert.equal(run(["health", "--data", data, "--ready"]).status, 1);
+});

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "membership/engine.h"
 #include "membership/report_dead.h"
+#include "server/first.h"
 #include "test/lib/postgres.h"
 #include "test/lib/test.h"
 
@@ -61,6 +62,8 @@ static struct served serve(void (*then)(struct cn_witness *witness), bool first)
         struct cn_err err = {0};
         struct cn_witness_options options = {conninfo, "node", CN_ENGINE_NO_STANDBY, bury_ms};
         dup2(pipes[1], STDERR_FILENO);
+        if (first && cn_first_step_down(&err) < 0)
+            _exit(8);
         if (cn_witness_start(&witness, &options, &err) < 0)
             _exit(9);
         cn_witness_tell(&witness, 7, 5, cluster);
@@ -226,7 +229,7 @@ TEST(witness, a_server_notices_that_it_has_none_any_more)
     test_postgres_end(&postgres);
 }
 
-/* W6: process 1 of a container. */
+/* W6, and server/first.h: process 1 of a container. */
 TEST(witness, as_the_first_process_it_serves_in_a_child_and_passes_signals_and_codes_on)
 {
     if (geteuid() != 0)
