@@ -58,6 +58,9 @@ export function describe({ date, cpu, cores, kernel, load, quiet, seconds, repea
     `**${quiet ? "quiet" : "not quiet"}**. Medians of ${repeats} ${repeats === 1 ? "run" : "runs"} of ${seconds} s.`;
 }
 
+/** In lines as all pages have them. */
+const filled = (text) => text.replace(/(.{1,118})(?: |$)/g, "$1\n").trimEnd();
+
 function number(n) {
   if (n === undefined || n === null || !Number.isFinite(n)) return "";
   return n >= 100 ? Math.round(n).toLocaleString("en") : n.toFixed(n >= 10 ? 1 : 2);
@@ -81,18 +84,18 @@ export function longBlock(machine, rows) {
       mine.map((row) => [row.name, number(row.peer), number(row.cairn), times(row.ratio), row.goal ?? "",
         cpu(row.peerCost), cpu(row.cost), LIMITS[row.name] ?? ""]))}`;
   });
-  return [describe(machine), ...parts.filter(Boolean)].join("\n\n");
+  return [filled(describe(machine)), ...parts.filter(Boolean)].join("\n\n");
 }
 
 /** Nodes of a cluster, for docs/understand/cluster.md. */
 export function clusterBlock(machine, rows) {
-  return `${describe(machine)}\n\n${table(["", "measured", "beside", "goal"], rows.map((row) => [row.name.trim(), row.value, row.beside, row.goal]))}`;
+  return `${filled(describe(machine))}\n\n${table(["", "measured", "beside", "goal"], rows.map((row) => [row.name.trim(), row.value, row.beside, row.goal]))}`;
 }
 
 /** The few rows of README. */
 export function shortBlock(machine, rows) {
   const chosen = SHORT.map(([part, name, label]) => [label, rows.find((row) => row.part === part && row.name === name)]).filter(([, row]) => row !== undefined);
-  return `${describe(machine)}\n\n${table(["", "workerd", "cairn", "ratio"],
+  return `${filled(describe(machine))}\n\n${table(["", "workerd", "cairn", "ratio"],
     chosen.map(([label, row]) => [label, number(row.peer), number(row.cairn), times(row.ratio)]))}`;
 }
 
