@@ -87,7 +87,8 @@ enum cn_engine_kind {
     /* items (shard, epoch, session): owner = session, epoch + 1, if the epoch is that, the owner is
      * this session, and that one lives and its disk has a replica. Answers: those done. */
     CN_ENGINE_MOVE,
-    /* items (shard, to): the disk's replica has all up to `to` synced; cuts what all have. */
+    /* items (shard, to): the disk's replica has all up to `to` synced; cuts what all have, unless
+     * the shard is `restored`: who is named may have nothing any more. */
     CN_ENGINE_CHECKPOINT,
     /* items[0] (shard, to): the disk is a replica, checkpoint = to, unless to < trim, or there are
      * CN_CLUSTER_REPLICAS_MAX. Answers: done. */

@@ -435,7 +435,8 @@ const char cn_engine_pg_functions[] =
     "BEGIN\n"
     "  UPDATE cairn.shard SET trim = greatest(trim, (SELECT min(c) FROM unnest(checkpoints) c))\n"
     "    WHERE id = _id AND cardinality(disks) >= (SELECT replicas FROM cairn.cluster)\n"
-    "    AND (SELECT min(c) FROM unnest(checkpoints) c) > trim;\n"
+    "    AND (SELECT min(c) FROM unnest(checkpoints) c) > trim\n"
+    "    AND NOT EXISTS (SELECT 1 FROM cairn.restored WHERE shard = _id);\n"
     "END $$;\n"
 
     "CREATE OR REPLACE FUNCTION cairn.checkpoint(_s bigint, _l bigint, _d bigint, _ids int[],\n"

@@ -65,9 +65,9 @@
  *     and so is the next process of the disk, until an operator accepts the engine (`decision`) or
  *     the right one is back.
  * C16 An engine that was accepted has shards that are `restored`: the map does not say who has the
- *     last copy. Nothing is thrown away for such a shard; whoever has a copy may claim it, those
- *     that the map names first; the first owner makes its copy the only one (ADOPT) when that is
- *     synced, and others copy it anew.
+ *     last copy. Nothing is thrown away for such a shard, nor cut from its log. Whoever has a copy
+ *     may claim it, those that the map names first; the first owner makes its copy the only one
+ *     (ADOPT) when that is synced, and others copy it anew.
  *
  * A member as a whole:
  *

@@ -128,7 +128,7 @@ static void cut(struct shard *shard)
         any = shard->checkpoints[i] > any ? shard->checkpoints[i] : any;
     }
     uint64_t trim = PLANTED(TRIM_EARLY) ? any : all;
-    if (shard->count < replicas || trim <= shard->trim)
+    if (shard->count < replicas || trim <= shard->trim || shard->restored)
         return;
     shard->trim = trim;
     unsigned kept = 0;

@@ -872,6 +872,29 @@ TEST(engine_pg, that_was_accepted_cuts_nothing_that_who_claims_with_nothing_lack
     close_driver(&rig);
 }
 
+/* C16: whom the map names need not have anything, so it may be only the log that has it. */
+TEST(engine_pg, that_was_accepted_cuts_nothing_of_a_shard_before_it_is_adopted)
+{
+    struct rig rig;
+    char conninfo[300];
+    begin_alone();
+    conninfo_of(conninfo, sizeof(conninfo), &alone, NULL);
+    open_driver(&rig, conninfo, CN_ENGINE_NO_STANDBY, NULL);
+    connect_for_ever(&rig);
+    test_postgres_ask(&alone, "UPDATE cairn.shard SET epoch = 1, disks = '{2,1,3}', "
+                              "checkpoints = '{4,3,4}' WHERE id < 2");
+    CHECK_STR("3", test_postgres_ask(&alone, "SELECT cairn.accept('')"));
+    test_postgres_ask(&alone, "DELETE FROM cairn.restored WHERE shard = 1");
+    join(&rig, 1, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        call_shard(&rig, CN_ENGINE_CHECKPOINT, 1, (struct cn_engine_item){.shard = i, .to = 9});
+    CHECK_STR("0 4", test_postgres_ask(&alone, "SELECT string_agg(trim::text, ' ' ORDER BY id) "
+                                               "FROM cairn.shard WHERE id < 2"));
+    CHECK_STR("{4,9,4}",
+              test_postgres_ask(&alone, "SELECT checkpoints FROM cairn.shard WHERE id = 0"));
+    close_driver(&rig);
+}
+
 /* C12 beside C16: both are marks of a BEAT, and neither hides the other. */
 TEST(engine_pg, tells_which_nodes_do_not_serve_yet_with_every_map_and_without)
 {
