@@ -123,10 +123,12 @@ int cn_authorizer(void *data, int action, const char *first, const char *second,
     switch (action) {
     case SQLITE_TRANSACTION:
     case SQLITE_SAVEPOINT:
-        return deny(db,
-                    "To execute a transaction, please use the state.storage.transaction() or "
-                    "state.storage.transactionSync() APIs instead of the SQL BEGIN TRANSACTION or "
-                    "SAVEPOINT statements.");
+        return deny(
+            db, "To execute a transaction, please use the state.storage.transaction() or "
+                "state.storage.transactionSync() APIs instead of the SQL BEGIN TRANSACTION or "
+                "SAVEPOINT statements. The JavaScript API is safer because it will automatically "
+                "roll back on exceptions, and because it interacts correctly with Durable "
+                "Objects' automatic atomic write coalescing.");
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
         return deny(db, "other databases cannot be attached");

@@ -59,12 +59,20 @@ static bool damage_error(struct cn_database *db, struct cn_err *err)
     return true;
 }
 
+/* One that scripts get as it is: the platform has the same. */
+static bool is_sentence(const char *denial)
+{
+    return denial[strlen(denial) - 1] == '.';
+}
+
 int cn_database_error(struct cn_database *db, int code, struct cn_err *err)
 {
     int primary = code & 0xff;
     int rc;
     if (primary == SQLITE_AUTH && db->denial)
-        rc = cn_err_set(err, CN_ESQL, "not authorized: SQLITE_AUTH (%s)", db->denial);
+        rc = cn_err_set(err, CN_ESQL,
+                        is_sentence(db->denial) ? "%s" : "not authorized: SQLITE_AUTH (%s)",
+                        db->denial);
     else if (primary == SQLITE_INTERRUPT && db->timed_out)
         rc = cn_err_set(err, CN_ETIMEOUT, "the statement ran too long: SQLITE_INTERRUPT");
     else if (primary == SQLITE_INTERRUPT)

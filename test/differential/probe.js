@@ -69,8 +69,8 @@ const later = (turns) => new Promise((resolve) => {
   next();
 });
 
-/** Runs one program; resolves to a text for each call. */
-async function runProgram(program) {
+/** Runs one program with what it may reach; resolves to a text for each call. */
+async function runProgram(program, reach = {}) {
   const results = [];
   const call = async (body) => {
     let value;
@@ -97,9 +97,9 @@ async function runProgram(program) {
     return outcome === PENDING ? undefined : outcome.v;
   };
   try {
-    await program(call);
+    await program(call, reach);
   } catch (error) {
-    results.push(`the program threw ${error}`);
+    results.push(`the program threw ${error?.name}`);
   }
   return results;
 }
@@ -107,10 +107,12 @@ async function runProgram(program) {
 const programs = [];
 addEventListener("unhandledrejection", (event) => event.preventDefault());
 export default {
-  async fetch(request) {
+  async fetch(request, env) {
     // ?from=&to=: those programs, at once; they share nothing but the global scope.
     const url = new URL(request.url);
-    const some = programs.slice(+url.searchParams.get("from"), +url.searchParams.get("to"));
-    return Response.json(await Promise.all(some.map(runProgram)));
+    const from = +url.searchParams.get("from");
+    const some = programs.slice(from, +url.searchParams.get("to"));
+    const run = typeof runProgramIn === "function" ? runProgramIn : runProgram;
+    return Response.json(await Promise.all(some.map((program, i) => run(program, typeof runProgramIn === "function" ? from + i : {}, env))));
   },
 };

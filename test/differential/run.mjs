@@ -9,6 +9,9 @@
 // A family exports
 //   name, flags         compatibility flags for both
 //   prelude             optional: text of a script that the programs see
+//   objects             optional: names of classes of Durable Objects that both have under env; `runProgramIn()` of the prelude
+//                       says where a program runs
+//   more(programs)      optional: more text of the script
 //   program(random)     a list of calls, each { kind, text }: `kind` names the API ("URL.href ="), `text` is an expression;
 //                       `$0` in it is what call 0 gave, `$1` call 1, and so on
 //   known               what is known to differ: a list of { cause, reason, when(difference) }, each in docs/reference/compatibility.md
@@ -38,7 +41,7 @@ for (let i = 2; i < process.argv.length; i++) {
 
 function sourceOf(program) {
   const reach = (text) => text.replace(/\$(\d+)/g, "v$1");
-  return `programs.push(async (call) => {\n${program.map(({ text }, i) => `  const v${i} = await call(() => (${reach(text)}));`).join("\n")}\n});`;
+  return `programs.push(async (call, { box, ctx, storage, sql, env }) => {\n${program.map(({ text }, i) => `  const v${i} = await call(() => (${reach(text)}));`).join("\n")}\n});`;
 }
 
 async function results(address, from, to) {
@@ -89,12 +92,12 @@ async function runFamily(family) {
   const known = family.known ?? [];
   const programs = [];
   for (let i = 0; i < options.programs; i++) programs.push(family.program(random(options.seed * 1_000_003 + i)));
-  const text = [readFileSync(path.join(here, "probe.js"), "utf8"), family.prelude ?? "", ...programs.map(sourceOf)].join("\n");
+  const text = [readFileSync(path.join(here, "probe.js"), "utf8"), family.prelude ?? "", family.more?.(programs) ?? "", ...programs.map(sourceOf)].join("\n");
   const dir = mkdtempSync(path.join(os.tmpdir(), "differential-"));
   try {
     for (const name of ["there.js", "here.js"]) writeFileSync(path.join(dir, name), text);
-    const there = await startWorkerd(dir, ["there.js"], { flags: family.flags });
-    const cairn = await startCairn(dir, "here.js", { flags: family.flags, verbose: options.only >= 0 });
+    const there = await startWorkerd(dir, ["there.js"], { flags: family.flags, objects: family.objects });
+    const cairn = await startCairn(dir, "here.js", { flags: family.flags, objects: family.objects, verbose: options.only >= 0 });
     const addresses = [cairn.address, there.addresses[0]];
     if (options.only >= 0) {
       const [a, b] = await Promise.all(addresses.map((address) => collect(address, options.only, options.only + 1)));
@@ -140,7 +143,7 @@ async function runFamily(family) {
     console.log(`${family.name}: seed ${options.seed}, ${programs.length} programs, ${calls} calls, ${seen} differ, ${unexplained.reduce((n, [, g]) => n + g.examples.length, 0)} of them not explained, ${faded} programs differed once only`);
     return unexplained.length;
   } finally {
-    for (const child of children) child.kill("SIGTERM");
+    await Promise.all([...children].map((child) => new Promise((resolve) => child.once("exit", resolve).kill("SIGTERM"))));
     children.clear();
     rmSync(dir, { recursive: true, force: true });
   }

@@ -23,6 +23,7 @@ const files = {
   "index.js": `import { DurableObject } from "cloudflare:workers";
 const text = (seed, size) => { let out = "", x = seed * 2654435761 >>> 0; while (out.length < size) { x = (Math.imul(x, 1103515245) + 12345) >>> 0; out += x.toString(36); } return out.slice(0, size); };
 export class Cell extends DurableObject {
+  alarm() {}
   async fill(n) {
     const sql = this.ctx.storage.sql;
     sql.exec("CREATE TABLE IF NOT EXISTS t(k INTEGER PRIMARY KEY, v)");

@@ -457,6 +457,8 @@ export function requestCopy(request) {
   copy.isFrozen = true;
   if (cf !== undefined) extra(copy).cf = freeze(cf);
   copy.redirect = "manual";
+  const end = copy.url.indexOf("#");
+  if (end >= 0) copy.url = copy.url.slice(0, end); // the fragment stays with the asker
   return new Request(INTERNAL, copy);
 }
 

@@ -22,9 +22,18 @@ function headersOf(request) {
   return pairs;
 }
 
+/** An address as it is asked for: its fragment stays with the asker. */
+export function withoutFragment(url) {
+  const end = url.indexOf("#");
+  return end < 0 ? url : url.slice(0, end);
+}
+
+/** A request as a value, not on its way anywhere. */
+export const encodeRequestValue = (request) => ({ ...encodeRequest(request), url: request.url, headers: [...request.headers] });
+
 export function encodeRequest(request) {
   return {
-    url: request.url,
+    url: withoutFragment(request.url),
     method: request.method,
     headers: headersOf(request),
     redirect: request.redirect,

@@ -45,11 +45,15 @@ class DurableObjectState {
   static {
     objectOf = (state) => state.#object;
   }
-  constructor(key, object, id) {
+  constructor(key, object, id, prototype) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#object = object;
     this.id = id;
-    this.storage = makeStorage(object, (callback, resets) => this.#lock(callback, resets));
+    const hasAlarm = () => {
+      const host = hosts.get(object);
+      return typeof (host === undefined || host.instance === null ? prototype : host.instance).alarm === "function";
+    };
+    this.storage = makeStorage(object, (callback, resets) => this.#lock(callback, resets), hasAlarm);
   }
   get props() {
     return {};
@@ -137,7 +141,7 @@ export function objectCreate(object, className, hex, name) {
     if (typeof Class !== "function") throw new TypeError(`The script exports no class "${className}".`);
     const host = new Host(object, null, hex, Class.prototype instanceof DurableObject || compatibilityFlags.has("js_rpc"));
     hosts.set(object, host);
-    const state = new DurableObjectState(token, object, makeId(hex, name, parseInt(hex.slice(0, 2), 16) >> 4));
+    const state = new DurableObjectState(token, object, makeId(hex, name, parseInt(hex.slice(0, 2), 16) >> 4), Class.prototype);
     host.instance = new Class(state, environment);
     native.objectStarted(object, undefined);
   } catch (error) {

@@ -16,7 +16,7 @@ import { needsEvent } from "../../internal/startup.js";
 import { AbortController, AbortSignal, forgetAborted, isAbortSignal, whenAborted } from "../../web/abort.js";
 import { createByteStreamFromPull, createWritableFromSink, isReadableStream, isWritableStream, pumpTo } from "../../web/streams/internal.js";
 import { NOT_PLAIN, copyArguments, copyPlain, forgetStubOf } from "./local.js";
-import { decodeRequest, decodeResponse, encodeRequest, encodeResponse, isHeaders, isRequest, isResponse, makeHeaders } from "./fetch-values.js";
+import { decodeRequest, decodeResponse, encodeRequestValue, encodeResponse, isHeaders, isRequest, isResponse, makeHeaders } from "./fetch-values.js";
 import trace from "part:../../internal/trace.js";
 
 export class RpcTarget {}
@@ -180,7 +180,7 @@ class CallContext {
       const { aborted, reason } = value;
       return write(writer, TAG.SIGNAL, { aborted, reason, reference: aborted ? undefined : this.reference(new SignalSource(value)) });
     }
-    if (isRequest(value)) return write(writer, TAG.REQUEST, encodeRequest(value));
+    if (isRequest(value)) return write(writer, TAG.REQUEST, encodeRequestValue(value));
     if (isResponse(value)) return write(writer, TAG.RESPONSE, encodeResponse(value, true));
     if (isHeaders(value)) return write(writer, TAG.HEADERS, [...value]);
     const prototype = Object.getPrototypeOf(value);

@@ -209,7 +209,7 @@ class SqlStorageCursor {
   }
   next() {
     const row = this.#take();
-    return row === null ? { done: true } : { done: false, value: this.#object(row) };
+    return row === null ? { done: true, value: undefined } : { done: false, value: this.#object(row) };
   }
   toArray() {
     const rows = [];
@@ -252,7 +252,7 @@ class SqlStorageCursor {
     return this;
   }
 }
-finishInterface(SqlStorageCursor, "SqlStorageCursor");
+finishInterface(SqlStorageCursor, "Cursor");
 
 /** A value as it is bound: numbers, bytes and null as they are, all else as its text. */
 function toBound(value) {
@@ -327,10 +327,12 @@ export class DurableObjectStorage {
   #kv;
   #lock; // (callback) => promise: with the input gate closed
   #transactions = []; // states of those under way, innermost last
-  constructor(key, object, lock) {
+  #hasAlarm; // () => whether the class has a handler
+  constructor(key, object, lock, hasAlarm) {
     if (key !== token) throw new TypeError("Illegal constructor");
     this.#object = object;
     this.#lock = lock;
+    this.#hasAlarm = hasAlarm;
   }
   get sql() {
     return (this.#sql ??= new SqlStorage(token, this.#object));
@@ -482,6 +484,7 @@ export class DurableObjectStorage {
     return promised(() => {
       const time = toTime(when, "setAlarm", STORAGE);
       checkOptions(options, "setAlarm", 2, "SetAlarmOptions");
+      if (!this.#hasAlarm()) throw new TypeError("Your Durable Object class must have an alarm() handler in order to call setAlarm()");
       if (time <= 0) throw new TypeError("setAlarm() cannot be called with an alarm time <= 0");
       native.alarmSet(this.#object, Math.max(time, Date.now()));
     });
@@ -495,6 +498,6 @@ export class DurableObjectStorage {
 }
 finishInterface(DurableObjectStorage);
 
-export function makeStorage(object, lock) {
-  return new DurableObjectStorage(token, object, lock);
+export function makeStorage(object, lock, hasAlarm) {
+  return new DurableObjectStorage(token, object, lock, hasAlarm);
 }

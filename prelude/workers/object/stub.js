@@ -13,7 +13,7 @@ import { isRequest, requestCopy, requestParts, requestSignal, responseCameFrom }
 import { concat } from "../../web/streams/concat.js";
 import { setTimeout } from "../../web/timers.js";
 import { URL } from "../../web/url/url.js";
-import { decodeResponse, encodeRequest } from "./fetch-values.js";
+import { decodeResponse, encodeRequest, withoutFragment } from "./fetch-values.js";
 import { ObjectTarget, setFetchOf } from "./local.js";
 import { CARRIED_ANSWER, guard, makeObjectStub, remoteError, serializeArguments, setObjectStub } from "./rpc.js";
 
@@ -73,7 +73,7 @@ async function followed(send, request, target) {
     const body = bodyToRepeat(request);
     const response = await exchange(send, request, target);
     const location = REDIRECT_STATUSES.has(response.status) ? response.headers.get("location") : null;
-    if (location === null) return count === 0 ? response : responseCameFrom(response, request.url, true);
+    if (location === null) return count === 0 ? response : responseCameFrom(response, withoutFragment(request.url), true);
     if (request.redirect === "error") throw new TypeError(`The request was redirected to ${location}, and its redirect mode is "error".`);
     if (count === REDIRECTS_MAX) throw new TypeError(`Too many redirects: more than ${REDIRECTS_MAX}.`);
     if (response.body !== null) response.body.cancel().catch(() => {});
@@ -114,7 +114,7 @@ function answered(given, request) {
     given.body.cancel().catch(() => {});
     response = new Response(null, given);
   }
-  return responseCameFrom(response, request.url, false);
+  return responseCameFrom(response, withoutFragment(request.url), false);
 }
 
 /** The answer to a request that was copied, not sent as bytes; null: it cannot be. */
@@ -149,7 +149,8 @@ function encodeWhole(request) {
   if (typeof source === "string") body = native.utf8Encode(source);
   else if (source instanceof Uint8Array) body = source;
   else if (source !== null) return null;
-  const { url, method, redirect } = request;
+  const { method, redirect } = request;
+  const url = withoutFragment(request.url);
   const headers = [...request.headers];
   if (body !== null) {
     if (body.length > WHOLE_MAX) return null;

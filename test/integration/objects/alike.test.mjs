@@ -31,6 +31,7 @@ const EACH = 120; // connections are shared from some tens of objects on
 const script = `import { DurableObject } from "cloudflare:workers";
 ${Object.entries(WAYS).map(([name, [begin, first]]) => `export class ${name} extends DurableObject {
   constructor(ctx, env) { super(ctx, env); const s = ctx.storage; ${begin} }
+  alarm() {}
   async first() { const s = this.ctx.storage, name = this.ctx.id.name; ${first} }
   async all() {
     const s = this.ctx.storage, rows = [];

@@ -287,6 +287,7 @@ export class Box extends DurableObject {
   async hang() { this.ctx.storage.kv.put("before", 1); await new Promise((r) => setTimeout(r, 60_000)); }
   read() { return ["${version}", this.ctx.storage.kv.get("before") ?? null]; }
   async clear() { await this.ctx.storage.setAlarm(Date.now() + 3_600_000); await this.ctx.storage.deleteAll(); return (await this.ctx.storage.getAlarm()) !== null; }
+  alarm() {}
 }
 export default { async fetch(request, env) {
   const box = env.BOX.getByName("b");
