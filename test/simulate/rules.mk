@@ -23,7 +23,8 @@ $(B)/planted/simulate/simulate: $(SIM_PLANTED) $(SIM_BASE)
 # Whole nodes: test/simulate/whole/whole.h. What is below them is in place of the same functions of libuv, pthreads and net/.
 WHOLE_ROOMS := base object peer remote shard store
 WHOLE_SRCS := $(filter-out src/peer/dial.c,$(wildcard $(WHOLE_ROOMS:%=src/%/*.c))) src/membership/member.c \
-  src/membership/member_place.c src/membership/member_shard.c src/fleet/cluster_front.c src/text/hex.c
+  src/membership/member_place.c src/membership/member_shard.c src/fleet/cluster_front.c src/text/hex.c \
+  src/crypto/crypto.c src/crypto/digest.c
 WHOLE_OBJS := $(WHOLE_SRCS:src/%.c=$(B)/obj/%.o)
 WHOLE_OWN := $(patsubst test/%.c,$(B)/whole/%.o,$(wildcard test/simulate/whole/*.c) \
   test/simulate/engine.c test/simulate/events.c test/simulate/history.c test/lib/simdisk.c)
@@ -34,7 +35,7 @@ $(B)/whole/%.o: test/%.c
 	$(call compile,-DCN_WHOLE)
 $(B)/simulate/whole: $(WHOLE_OWN) $(WHOLE_OBJS) $(THIRD)
 	$(call link,$(filter-out %llhttp.o %llhttp-api.o %llhttp-http.o,$^) $(addprefix -Wl$(comma)--wrap=,$(WHOLE_WRAP)) \
-	  $(SANFLAGS) -llz4 -lzstd -lm)
+	  $(SANFLAGS) -llz4 -lzstd -lcrypto -lm)
 
 .PHONY: simulate simulate-whole simulate-planted
 simulate: $(B)/simulate/simulate $(B)/simulate/whole ## a cluster under a seeded adversary: its decisions, and whole nodes in a tenth of SEEDS=1000000; SEED=7 shows one of the first
