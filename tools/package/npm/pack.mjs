@@ -7,10 +7,11 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
 
 const ARCHS = ["x64", "arm64"];
 const [out, version, ...stages] = process.argv.slice(2);
-const own = import.meta.dirname;
+const own = path.dirname(fileURLToPath(import.meta.url));
 const common = { version, license: "Apache-2.0", os: ["linux"], engines: {} };
 
 function pack(name, description, fill) {
