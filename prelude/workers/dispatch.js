@@ -10,7 +10,7 @@ import { isRequestBody, requestFromNative, responseParts } from "../web/fetch/in
 import { knownLength, nativeSource, pumpTo } from "../web/streams/internal.js";
 import { newContext, contextAnswered, handlersContext } from "./context.js";
 import { setEntrypoints } from "./entrypoint.js";
-import { modules, setEnv, WorkerEntrypoint } from "./modules.js";
+import { importByName, modules, setEnv, WorkerEntrypoint } from "./modules.js";
 import { setClasses } from "./objects.js";
 import objects from "part:./object/part.js";
 import site from "part:./site.js";
@@ -52,7 +52,7 @@ export function start(script, files, environment) {
   };
   setStarting(true);
   try {
-    const exports = script({ modules, files, turns });
+    const exports = script({ modules, files, turns, import: importByName });
     if (typeof exports?.then === "function") exports.then(ready, failed);
     else ready(exports);
   } catch (error) {

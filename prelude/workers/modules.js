@@ -178,3 +178,24 @@ export const modules = {
   },
   "cloudflare:workflows": { NonRetryableError },
 };
+
+/** What import() of a module gives: a property for each of its names, as they are when they are read. */
+function namespaceOf(name) {
+  const module = modules[name];
+  const value = name.startsWith("node:") ? (module.default ?? module) : module;
+  const namespace = { __proto__: null };
+  for (const key of Object.keys(value)) Object.defineProperty(namespace, key, { get: () => value[key], enumerable: true });
+  if (name.startsWith("node:")) Object.defineProperty(namespace, "default", { value, enumerable: true });
+  return namespace;
+}
+
+/** import() of a name that the bundler could not know. */
+export async function importByName(specifier) {
+  const name = `${specifier}`;
+  const asked = Object.hasOwn(modules, name) || !Object.hasOwn(modules, `node:${name}`) ? name : `node:${name}`;
+  const isThere = asked.startsWith("node:")
+    ? compatibilityFlags.has("nodejs_compat") || (compatibilityFlags.has("nodejs_als") && asked === "node:async_hooks")
+    : asked.startsWith("cloudflare:");
+  if (!isThere || !Object.hasOwn(modules, asked)) throw new Error(`No such module "${name.replace(/^(\.?\/)+/, "")}".`);
+  return namespaceOf(asked);
+}

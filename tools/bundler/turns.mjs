@@ -45,6 +45,9 @@ export const DECLARED = "/*declared*/";
 /** What the script needs in scope, given an expression for the prelude's object `turns`. */
 export const declarations = (names, turns) => `var ${names.turns}=${turns},${names.mark}=${names.turns}.mark;`;
 
+/** Whether there may be anything to rewrite: an async function, or an import() that esbuild has left, of a computed name. */
+const concerns = (text) => text.includes("async") || /\bimport\s*\(/.test(text);
+
 /**
  * @param {string} script
  * @param {ReturnType<typeof namesFor>} names
@@ -52,7 +55,7 @@ export const declarations = (names, turns) => `var ${names.turns}=${turns},${nam
  * @returns {{script: string, insertions: [number, string][]}} in order of position
  */
 export function followTurns(script, names, modules = new Set()) {
-  if (!script.includes("async")) return { script, insertions: [] };
+  if (!concerns(script)) return { script, insertions: [] };
   const insertions = insertionsByModule(script, names, modules) ?? insertionsIn(script, names);
   const parts = [];
   let at = 0;
@@ -74,7 +77,7 @@ const MODULE = /(?<=^ {2}(?:\S.*)?[;}]\n+|\{\n)^ {2}\/\/ (.+)$/gm;
 const END = /\n {2}return __toCommonJS\(\w+\);\n\}\)\(\);\s/g;
 
 /**
- * The same of a bundle, but only modules that have the word "async" are parsed: parsing is most of the
+ * The same of a bundle, but only modules that have the word "async" (or an import()) are parsed: parsing is most of the
  * work. Null if the script is not of that form.
  *
  * W5  It is the same as of the whole: a piece begins with a line that names a module of this bundle, behind the
@@ -87,12 +90,12 @@ export function insertionsByModule(script, names, modules) {
   const end = ends.at(-1)?.index ?? -1;
   const begins = starts.filter((start) => start < end);
   if (ends.length !== 1 || begins.length < 2 || begins.length !== starts.length) return null;
-  if (script.slice(0, begins[0]).includes("async") || script.slice(end).includes("async")) return null;
+  if (concerns(script.slice(0, begins[0])) || concerns(script.slice(end))) return null;
   const all = [];
   try {
     for (let i = 0; i < begins.length; i++) {
       const piece = script.slice(begins[i], begins[i + 1] ?? end);
-      if (piece.includes("async")) for (const [position, text] of insertionsIn(piece, names)) all.push([begins[i] + position, text]);
+      if (concerns(piece)) for (const [position, text] of insertionsIn(piece, names)) all.push([begins[i] + position, text]);
     }
   } catch (error) {
     if (error instanceof SyntaxError) return null;
@@ -143,6 +146,9 @@ class Walk {
         return this.trying(node);
       case "ForOfStatement":
         return node.await ? this.looping(node) : this.children(node);
+      case "ImportExpression":
+        this.insert(node.start, "__cairn."); // dispatch.js has a method of that name
+        return this.children(node);
       default:
         return this.children(node);
     }

@@ -97,3 +97,27 @@ export default { fetch: () => Response.json([typeof import.meta, import.meta ===
     assert.deepEqual(await (await server.fetch("/")).json(), ["object", true, "by the other", "string", true]);
   }
 });
+
+test("import() of a computed name finds what the platform provides, by its name when it is reached", async (t) => {
+  const source = `
+import { DurableObject } from "cloudflare:workers";
+const say = (f) => new Promise((ok) => ok(f())).then((m) => Object.keys(m).length > 1 && typeof m, (e) => e.message);
+export default {
+  async fetch() {
+    const [fs, bare, none, own, s3] = ["node:fs", "path", "node:nothing", "./lang/de.js", "cairn:s3"];
+    const text = { toString: () => "node:" + "util" };
+    const { join, default: whole } = await import(bare);
+    const workers = await import("cloudflare:" + "workers");
+    return Response.json([await say(() => import(fs)), join === whole.join, await say(() => import(text)), workers.DurableObject === DurableObject,
+      await say(() => import(none)), await say(() => import(own)), await say(() => import(s3)), await say(() => import({ toString() { throw new Error("no"); } }))]);
+  },
+};`;
+  for (const minify of [false, true]) {
+    const dir = project(t, { "wrangler.toml": config(`compatibility_flags = ["nodejs_compat"]\nminify = ${minify}\n`), "index.js": source });
+    const server = await serve(t, dir);
+    assert.deepEqual(await (await server.fetch("/")).json(), ["object", true, "object", true,
+      'No such module "node:nothing".', 'No such module "lang/de.js".', 'No such module "cairn:s3".', "no"]);
+  }
+  const sync = await serve(t, project(t, { "wrangler.toml": config().replace("2026-09", "2025-01"), "index.js": `const n = ["node:fs"][0]; export default { fetch: () => import(n).then(() => new Response("there"), (e) => new Response(e.message)) };` }));
+  assert.equal(await (await sync.fetch("/")).text(), 'No such module "node:fs".'); // without its flag
+});

@@ -256,7 +256,6 @@ const swallow = (event) => event.preventDefault?.();
 addEventListener("unhandledrejection", swallow);
 
 export class Thing extends DurableObject {
-  alarm() {}
   async run(options) {
     return (await run(options, this.env, this.ctx, new Request("http://object/"))).length;
   }
