@@ -25,6 +25,7 @@
 struct options {
     struct cn_project_options project;
     const char *folder;
+    struct cn_import_hosted hosted;
     bool verify, json;
 };
 
@@ -280,6 +281,42 @@ static int import_folder(const struct options *options, const char *given, struc
     return rc;
 }
 
+static int import_file(const struct options *options, const char *given, struct cn_import *import,
+                       struct cn_err *err)
+{
+    import->source = given;
+    int rc = cn_project_open(&import->project, options->folder ? options->folder : ".",
+                             &options->project, err);
+    if (rc == 0)
+        rc = open_target(import, err);
+    if (rc == 0)
+        rc = cn_import_stream(import, err);
+    remove_scratch(import);
+    return rc;
+}
+
+/* Whether a server uses the data directory or not: by the control API alone. */
+static int import_hosted(const struct options *options, const char *given, struct cn_import *import,
+                         struct cn_err *err)
+{
+    struct cn_import_hosted hosted = options->hosted;
+    import->source = given;
+    hosted.token = getenv("CLOUDFLARE_API_TOKEN"); /* no option: others would see it */
+    hosted.api = hosted.api ? hosted.api : "https://api.cloudflare.com/client/v4";
+    int rc = cn_project_open(&import->project, options->folder ? options->folder : ".",
+                             &options->project, err);
+    if (rc == 0 && !import->verify)
+        rc = cn_data_make(import->project.data, err);
+    if (rc == 0)
+        rc = cn_api_open(&import->api, import->project.data, import->verify, err);
+    if (rc < 0)
+        return rc;
+    import->scratch = cn_sprintf("%s/import.tmp", import->project.data);
+    rc = cn_import_hosted(import, &hosted, err);
+    remove_scratch(import);
+    return rc;
+}
+
 static int run(const struct cn_args *args)
 {
     const struct options *options = args->options;
@@ -289,7 +326,13 @@ static int run(const struct cn_args *args)
         fprintf(stderr, "cairn: import from where? `cairn help import` explains it\n");
         return 2;
     }
-    int rc = import_folder(options, args->rest[0], &import, &err);
+    struct stat info;
+    bool is_file = stat(args->rest[0], &info) == 0 && !S_ISDIR(info.st_mode);
+    bool is_hosted =
+        strncmp(args->rest[0], "kv:", 3) == 0 || strncmp(args->rest[0], "queue:", 6) == 0;
+    int rc = is_hosted ? import_hosted(options, args->rest[0], &import, &err)
+             : is_file ? import_file(options, args->rest[0], &import, &err)
+                       : import_folder(options, args->rest[0], &import, &err);
     if (import.scratch && import.json)
         print_json_report(&import);
     else if (import.scratch)
@@ -313,8 +356,15 @@ static const struct cn_option flags[] = {
     CN_OPTION_DATA(AT(project.data)),
     CN_OPTION_ENV(AT(project.env)),
     CN_OPTION_ALLOW_MISSING(AT(project.allow_missing)),
-    {"project", 0, "DIR", NULL, "the project whose data it is (the folder that has .wrangler)",
-     AT(folder), 0},
+    {"project", 0, "DIR", NULL,
+     "the project whose data it is (the folder that has .wrangler, or the current one)", AT(folder),
+     0},
+    {"account", 0, "ID", "CLOUDFLARE_ACCOUNT_ID",
+     "kv:, queue: of this account; its token is in "
+     "CLOUDFLARE_API_TOKEN",
+     AT(hosted.account), 0},
+    {"api", 0, "URL", "CLOUDFLARE_API_BASE_URL", "its API (https://api.cloudflare.com/client/v4)",
+     AT(hosted.api), 0},
     {"verify", 0, NULL, NULL, "compare source and target, write nothing", AT(verify), 0},
     CN_OPTION_JSON(AT(json)),
 };
@@ -322,10 +372,15 @@ static const struct cn_option flags[] = {
 const struct cn_command cn_cmd_import = {
     .name = "import",
     .usage = "SOURCE [OPTIONS]",
-    .summary = "move in what wrangler dev has stored",
+    .summary = "move in what wrangler dev or the hosted platform has stored",
     .text =
         "  cairn import .wrangler/state/v3            what wrangler dev and miniflare have stored\n"
-        "  cairn import .wrangler/state/v3 --verify   is it here, and the same?\n\n"
+        "  cairn import .wrangler/state/v3 --verify   is it here, and the same?\n"
+        "  cairn import objects.ndjson                Durable Objects that "
+        "examples/moving/export.js\n"
+        "                                             has written on the hosted platform\n"
+        "  cairn import kv:NAMESPACE_ID               a KV namespace, by the platform's API\n"
+        "  cairn import queue:NAME                    messages of a queue that can be pulled\n\n"
         "Durable Objects come with their ids, names and alarms, and KV, D1 and R2 of the\n"
         "project's bindings. The source is only read. Nothing is overwritten: what is here and\n"
         "differs is told. Run it again after an interruption. No server may use the data\n"

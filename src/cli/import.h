@@ -71,6 +71,48 @@ int cn_import_list(struct cn_import *import, const char *folder, struct cn_strin
                    struct cn_err *err);
 void cn_import_list_free(struct cn_strings_owned *names);
 
+/* The ids that a namespace accepts, on their way to its file (object/moved.h). */
+struct cn_import_ids {
+    struct cn_id_keys keys;
+    struct cn_moved_ids ids;
+    size_t room;
+};
+/* Begins with those that it accepts already; of a namespace that nothing has moved into with the
+ * names of objects that were made here, which keep their ids, but for ids derived from `key` (NULL:
+ * none are). */
+int cn_import_ids_begin(struct cn_import *import, struct cn_import_ids *ids, uint32_t namespace_id,
+                        const uint8_t *key, struct cn_err *err);
+void cn_import_ids_add(struct cn_import_ids *ids, const struct cn_moved_entry *entry);
+void cn_import_ids_fini(struct cn_import_ids *ids);
+/* Whether a failure ends the import: the data directory itself has failed, not a thing. */
+bool cn_import_is_fatal(struct cn_import *import, int rc);
+/* Writes a settled file as an object; *outcome says what became of it. */
+struct cn_plain_file;
+int cn_import_store(struct cn_import *import, const struct cn_object_key *key,
+                    const struct cn_plain_file *file, enum cn_import_outcome *outcome,
+                    struct cn_err *err);
+/* What has come is durable when it returns 0. */
+int cn_import_sync(struct cn_import *import, struct cn_err *err);
+
+/* A key of KV whose value is the file at `path`; `expires_s` 0: never; `metadata` is JSON. */
+struct cn_import_key {
+    const char *text;
+    size_t size;
+    int64_t expires_s;
+    const char *metadata, *path;
+};
+int cn_import_kv_key(struct cn_import *import, const char *namespace_id,
+                     const struct cn_import_key *key, struct cn_err *err);
+
+/* What the API of the hosted platform gives: "kv:NAMESPACE_ID" or "queue:NAME". */
+struct cn_import_hosted {
+    const char *api, *account, *token; /* of the platform */
+};
+int cn_import_hosted(struct cn_import *import, const struct cn_import_hosted *hosted,
+                     struct cn_err *err);
+
+/* A stream of objects (examples/moving/export.js): import->source is a file. */
+int cn_import_stream(struct cn_import *import, struct cn_err *err);
 /* A failure is of the data directory or of memory: nothing more can come. */
 int cn_import_objects(struct cn_import *import, struct cn_err *err);
 int cn_import_services(struct cn_import *import, struct cn_err *err);

@@ -14,7 +14,6 @@
 #include "store/store.h"
 
 #define SYNC_EVERY 64 /* objects between two waits for the disk */
-#define LIST_MAX 1000
 
 /* A class, and the folder of its objects. */
 struct folder {
@@ -22,11 +21,9 @@ struct folder {
     const struct cn_class_entry *class_;
     char *path;  /* owned */
     char *label; /* owned: "worker/Class" */
-    struct cn_id_keys keys;
-    struct cn_moved_ids ids;
-    size_t entry_room;
-    bool alarms; /* `path`/metadata.sqlite could be read: */
-    struct cn_plain *metadata;
+    uint8_t key[CN_MOVED_KEY_SIZE];
+    struct cn_import_ids own;
+    struct cn_plain *metadata; /* `path`/metadata.sqlite, if it could be read */
 };
 
 static int convert(void *data, const void *bytes, size_t size, struct cn_buf *out,
@@ -38,65 +35,25 @@ static int convert(void *data, const void *bytes, size_t size, struct cn_buf *ou
 
 /* --- ids ------------------------------------------------------------------------------------- */
 
-static void add_entry(struct folder *folder, const struct cn_moved_entry *entry)
-{
-    if (folder->ids.count == folder->entry_room) {
-        folder->entry_room = 2 * folder->entry_room + 16;
-        folder->ids.entries =
-            cn_realloc(folder->ids.entries, folder->entry_room * sizeof(*folder->ids.entries));
-    }
-    folder->ids.entries[folder->ids.count++] = *entry;
-}
-
-/* Names of objects that were made here before keep their ids. */
-static int keep_name(void *data, const struct cn_catalog_entry *entry)
-{
-    struct folder *folder = data;
-    struct cn_moved_entry moved;
-    if (!entry->name || cn_moved_derived(folder->ids.key, entry->key.id))
-        return 0;
-    memcpy(moved.id, entry->key.id, sizeof(moved.id));
-    cn_id_name_hash(&folder->keys, entry->name, entry->name_size, moved.name);
-    add_entry(folder, &moved);
-    return 0;
-}
-
-static int keep_names(struct folder *folder, struct cn_err *err)
-{
-    struct cn_catalog *catalog = cn_store_catalog(folder->import->api.dir.store);
-    uint64_t count, size;
-    int rc = cn_catalog_count(catalog, folder->ids.namespace_id, &count, &size, err);
-    if (rc < 0 || count == 0)
-        return rc;
-    rc = cn_catalog_list(catalog, folder->ids.namespace_id, NULL, (int)count, keep_name, folder,
-                         err);
-    return rc < 0 ? rc : 0;
-}
-
 /* V3 of object/moved.h: before the objects. */
 static int accept_ids(struct folder *folder, struct cn_err *err)
 {
     struct cn_import *import = folder->import;
-    uint32_t ns = (uint32_t)folder->class_->ns;
+    struct cn_moved_ids *ids = &folder->own.ids;
     char *name = cn_sprintf("%s-%s", folder->class_->script, folder->class_->name);
-    const struct cn_moved_ids *before = cn_moved_find(import->moved, ns);
-    cn_id_keys_init(&folder->keys, import->secret, ns);
-    folder->ids.namespace_id = ns;
-    folder->ids.derived = true;
-    cn_moved_key(name, strlen(name), folder->ids.key);
+    cn_moved_key(name, strlen(name), folder->key);
     cn_free(name);
-    if (before && before->derived)
-        return memcmp(before->key, folder->ids.key, CN_MOVED_KEY_SIZE) == 0
-                   ? 0
-                   : cn_err_set(err, CN_EEXISTS,
-                                "%s has objects that were imported under another name of the class",
-                                folder->label);
-    if (import->verify)
-        return 0;
-    for (size_t i = 0; before && i < before->count; i++)
-        add_entry(folder, &before->entries[i]);
-    int rc = before ? 0 : keep_names(folder, err);
-    return rc < 0 ? rc : cn_moved_keep(cn_offline_disk(&import->api.dir), &folder->ids, err);
+    int rc =
+        cn_import_ids_begin(import, &folder->own, (uint32_t)folder->class_->ns, folder->key, err);
+    if (rc < 0)
+        return rc;
+    if (ids->derived && memcmp(ids->key, folder->key, sizeof(ids->key)) != 0)
+        return cn_err_set(err, CN_EEXISTS,
+                          "%s has objects that were imported under another name of the class",
+                          folder->label);
+    ids->derived = true;
+    memcpy(ids->key, folder->key, sizeof(ids->key));
+    return import->verify ? 0 : cn_moved_keep(cn_offline_disk(&import->api.dir), ids, err);
 }
 
 /* --- one object ------------------------------------------------------------------------------ */
@@ -150,7 +107,7 @@ static int read_about(struct folder *folder, struct cn_plain *plain, const char 
                             take_name, found, err);
     if (rc < 0 || !found->has_name)
         return rc;
-    cn_moved_from_name(folder->ids.key, found->name, strlen(found->name), named);
+    cn_moved_from_name(folder->key, found->name, strlen(found->name), named);
     if (memcmp(named, bytes, sizeof(named)) == 0) {
         found->meta.name = found->name;
         found->meta.name_size = (uint16_t)strlen(found->name);
@@ -162,15 +119,12 @@ static int read_about(struct folder *folder, struct cn_plain *plain, const char 
 static bool is_name_taken(const struct folder *folder, const struct found *found,
                           const uint8_t id[CN_OBJECT_ID_SIZE])
 {
-    const struct cn_moved_ids *ids = cn_moved_find(folder->import->moved, folder->ids.namespace_id);
+    const char *name = found->meta.name;
     uint8_t hash[CN_SIPHASH_SIZE], leads_to[CN_OBJECT_ID_SIZE];
-    if (!found->meta.name)
+    if (!name || folder->import->verify)
         return false;
-    cn_id_name_hash(&folder->keys, found->meta.name, found->meta.name_size, hash);
-    if (!ids || !ids->derived)
-        ids = &folder->ids;
-    return ids->by_name &&
-           cn_moved_named(ids, hash, found->meta.name, found->meta.name_size, leads_to) &&
+    cn_id_name_hash(&folder->own.keys, name, found->meta.name_size, hash);
+    return cn_moved_named(&folder->own.ids, hash, name, found->meta.name_size, leads_to) &&
            memcmp(leads_to, id, sizeof(leads_to)) != 0;
 }
 
@@ -180,7 +134,6 @@ static int store_object(struct folder *folder, struct cn_plain *plain, const cha
 {
     struct cn_import *import = folder->import;
     struct found *found = CN_NEW(struct found);
-    enum cn_plain_outcome stored = CN_PLAIN_OTHER;
     uint32_t page_count = 0;
     found->meta.alarm_ms = CN_ALARM_NONE;
     int rc = read_about(folder, plain, id, key->id, found, err);
@@ -195,26 +148,16 @@ static int store_object(struct folder *folder, struct cn_plain *plain, const cha
         *outcome = CN_IMPORT_LEFT;
     } else if (rc == 0) {
         struct cn_plain_file file = {import->scratch, page_count, &found->meta, import->verify};
-        rc = cn_plain_store(import->api.dir.store, key, &file, &stored, err);
-        *outcome = stored == CN_PLAIN_CAME    ? CN_IMPORT_CAME
-                   : stored == CN_PLAIN_THERE ? CN_IMPORT_THERE
-                                              : CN_IMPORT_CONFLICT;
+        rc = cn_import_store(import, key, &file, outcome, err);
     }
     cn_free(found);
     return rc;
 }
 
-/* Whether the data directory itself has failed, not a thing of the source. */
-static bool is_fatal(struct cn_import *import, int rc)
-{
-    return rc == CN_EREADONLY || rc == CN_EOVERLOADED || rc == CN_ENOMEM || rc == -ENOSPC ||
-           cn_store_status(import->api.dir.store, &(struct cn_err){0}) < 0;
-}
-
 static int import_object(struct folder *folder, const char *id, struct cn_err *err)
 {
     struct cn_import *import = folder->import;
-    struct cn_object_key key = {.namespace_id = folder->ids.namespace_id};
+    struct cn_object_key key = {.namespace_id = folder->own.ids.namespace_id};
     enum cn_import_outcome outcome = CN_IMPORT_FAILED;
     struct cn_err why = {0};
     struct cn_plain *plain = NULL;
@@ -223,7 +166,7 @@ static int import_object(struct folder *folder, const char *id, struct cn_err *e
     int rc = 0;
     if (!cn_id_from_hex(id, strlen(id), key.id))
         rc = cn_err_set(&why, CN_EINVALID, "its file is not named by an id");
-    else if (!cn_moved_derived(folder->ids.key, key.id))
+    else if (!cn_moved_derived(folder->key, key.id))
         rc = cn_err_set(&why, CN_EINVALID, "the id is none of this class");
     if (rc == 0)
         rc = cn_import_open(import, path, &plain, &why);
@@ -232,7 +175,7 @@ static int import_object(struct folder *folder, const char *id, struct cn_err *e
     cn_plain_close(plain);
     if (rc == CN_EEXISTS)
         outcome = CN_IMPORT_CONFLICT;
-    bool fatal = rc < 0 && is_fatal(import, rc);
+    bool fatal = rc < 0 && cn_import_is_fatal(import, rc);
     if (fatal)
         *err = why;
     else
@@ -269,8 +212,6 @@ static void open_metadata(struct folder *folder)
 static int import_files(struct folder *folder, const struct cn_strings_owned *files,
                         struct cn_err *err)
 {
-    struct cn_store *store = folder->import->api.dir.store;
-    struct cn_store_stats stats;
     int rc = 0;
     for (size_t i = 0, count = 0; i < files->count && rc == 0; i++) {
         char *name = files->items[i];
@@ -279,13 +220,10 @@ static int import_files(struct folder *folder, const struct cn_strings_owned *fi
             continue;
         *end = 0;
         rc = import_object(folder, name, err);
-        if (rc == 0 && ++count % SYNC_EVERY == 0) {
-            cn_store_stats(store, &stats);
-            rc = cn_store_wait(store, stats.appended_lsn, err);
-        }
+        if (rc == 0 && ++count % SYNC_EVERY == 0)
+            rc = cn_import_sync(folder->import, err);
     }
-    cn_store_stats(store, &stats);
-    return rc == 0 ? cn_store_wait(store, stats.appended_lsn, err) : rc; /* J4 */
+    return rc == 0 ? cn_import_sync(folder->import, err) : rc; /* J4 */ /* J4 */
 }
 
 static int import_class(struct cn_import *import, const struct cn_class_entry *class_,
@@ -306,8 +244,7 @@ static int import_class(struct cn_import *import, const struct cn_class_entry *c
         }
     }
     cn_import_list_free(&files);
-    cn_free(folder.ids.entries);
-    cn_free(folder.ids.by_name);
+    cn_import_ids_fini(&folder.own);
     cn_free(folder.path);
     cn_free(folder.label);
     cn_free(below);

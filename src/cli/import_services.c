@@ -206,8 +206,7 @@ static int conclude(struct place *place, const char *key, int rc, enum cn_import
                     const char *left, struct cn_err *why, struct cn_err *err)
 {
     struct cn_import *import = place->import;
-    if (rc < 0 && (rc == CN_EREADONLY || rc == CN_ENOMEM || rc == -ENOSPC ||
-                   cn_store_status(import->api.dir.store, &(struct cn_err){0}) < 0)) {
+    if (rc < 0 && cn_import_is_fatal(import, rc)) {
         *err = *why;
         return rc;
     }
@@ -290,6 +289,29 @@ static int each_key(void *data, const struct cn_plain_row *row, struct cn_err *e
     }
     rc = conclude(place, key.text, rc, outcome, left, &why, err);
     files_fini(&files);
+    return rc;
+}
+
+int cn_import_kv_key(struct cn_import *import, const char *namespace_id,
+                     const struct cn_import_key *key, struct cn_err *err)
+{
+    struct place place = {
+        .import = import, .kind = CN_IMPORT_KV, .local = namespace_id, .id = namespace_id};
+    struct key own = {key->text, key->size, key->expires_s, key->metadata};
+    struct files files = {.fd = -1};
+    struct stat info;
+    struct cn_err why = {0};
+    enum cn_import_outcome outcome = CN_IMPORT_FAILED;
+    files.paths = cn_alloc(sizeof(*files.paths));
+    files.paths[files.count++] = cn_strdup(key->path);
+    int rc =
+        lstat(key->path, &info) < 0 ? cn_err_errno(&why, errno, "cannot read %s", key->path) : 0;
+    files.size = rc == 0 ? info.st_size : 0;
+    if (rc == 0)
+        rc = import_key(&place, &own, &files, &outcome, &why);
+    rc = conclude(&place, key->text, rc, outcome, NULL, &why, err);
+    files_fini(&files);
+    cn_buf_fini(&place.target);
     return rc;
 }
 
@@ -419,7 +441,6 @@ static int store_database(struct place *place, enum cn_import_outcome *outcome, 
     struct cn_object_key key;
     struct cn_id_keys keys;
     struct cn_replace_meta meta = {.alarm_ms = CN_ALARM_NONE, .name = "db", .name_size = 2};
-    enum cn_plain_outcome stored = CN_PLAIN_THERE;
     uint32_t page_count = 0;
     char *name = cn_sprintf("$d1/%s", place->id);
     int rc = cn_plain_settle(place->index, &page_count, err);
@@ -435,15 +456,9 @@ static int store_database(struct place *place, enum cn_import_outcome *outcome, 
     cn_id_keys_init(&keys, import->secret, key.namespace_id);
     cn_id_from_name(&keys, CN_JURISDICTION_NONE, meta.name, meta.name_size, key.id);
     struct cn_plain_file file = {import->scratch, page_count, &meta, import->verify};
-    rc = cn_plain_store(import->api.dir.store, &key, &file, &stored, err);
-    if (rc == 0 && stored == CN_PLAIN_CAME) {
-        struct cn_store_stats stats;
-        cn_store_stats(import->api.dir.store, &stats);
-        rc = cn_store_wait(import->api.dir.store, stats.appended_lsn, err);
-    }
-    *outcome = stored == CN_PLAIN_CAME    ? CN_IMPORT_CAME
-               : stored == CN_PLAIN_THERE ? CN_IMPORT_THERE
-                                          : CN_IMPORT_CONFLICT;
+    rc = cn_import_store(import, &key, &file, outcome, err);
+    if (rc == 0 && *outcome == CN_IMPORT_CAME)
+        rc = cn_import_sync(import, err);
     return rc;
 }
 

@@ -12,18 +12,23 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "store/catalog.h"
 #include "store/sqlite.h"
 #include "store/store.h"
 
 #define PIECE_SIZE ((size_t)1 << 20)
-#define PART_PAGES 8192  /* of one commit: a quarter of what a store takes */
+#define PART_PAGES 8192 /* of one commit: a quarter of what a store takes */
+#define PROGRESS_STEPS 10000
+#define STATEMENT_NS (60ull * 1000000000)
 #define REWRITE_BATCH 64 /* values that are read before they are written */
 
 struct cn_plain {
     sqlite3 *connection; /* owned */
     char *path;          /* owned */
+    sqlite3_stmt *last;  /* owned: of cn_plain_run(); NULL: none */
+    uint64_t until_ns;   /* when a statement of others ends */
 };
 
 struct cn_plain_row {
@@ -226,7 +231,8 @@ void cn_plain_close(struct cn_plain *plain)
 {
     if (!plain)
         return;
-    (void)sqlite3_close(plain->connection); /* no statement is open */
+    (void)sqlite3_finalize(plain->last);    /* repeats an error that was reported */
+    (void)sqlite3_close(plain->connection); /* no other statement is open */
     cn_free(plain->path);
     cn_free(plain);
 }
@@ -389,7 +395,12 @@ int cn_plain_settle(struct cn_plain *plain, uint32_t *page_count, struct cn_err 
 {
     struct cn_buf drops = {0};
     int64_t pages = 0, tables = 0;
-    int rc = run(plain, "PRAGMA journal_mode = DELETE", err);
+    (void)sqlite3_finalize(plain->last); /* repeats an error that was reported */
+    plain->last = NULL;
+    (void)sqlite3_set_authorizer(plain->connection, NULL, NULL);
+    int rc = sqlite3_get_autocommit(plain->connection) ? 0 : run(plain, "COMMIT", err);
+    if (rc == 0)
+        rc = run(plain, "PRAGMA journal_mode = DELETE", err);
     if (rc == 0)
         rc = cn_plain_query(plain,
                             "SELECT printf('DROP TABLE \"%w\";', name) FROM sqlite_schema WHERE"
@@ -411,6 +422,151 @@ int cn_plain_settle(struct cn_plain *plain, uint32_t *page_count, struct cn_err 
         rc = cn_err_set(err, CN_ESQL, "the copy cannot be written: %s", sqlite3_errstr(code));
     if (rc == 0)
         *page_count = tables ? (uint32_t)pages : 0;
+    return rc;
+}
+
+/* --- statements of others ----------------------------------------------------------------------- */
+
+static int authorize(void *data, int action, const char *first, const char *second,
+                     const char *database, const char *trigger)
+{
+    (void)data, (void)database, (void)trigger;
+    switch (action) {
+    case SQLITE_ATTACH:
+    case SQLITE_DETACH:
+    case SQLITE_TRANSACTION:
+    case SQLITE_SAVEPOINT:
+    case SQLITE_ANALYZE:
+    case SQLITE_CREATE_TEMP_TABLE:
+    case SQLITE_CREATE_TEMP_TRIGGER:
+    case SQLITE_CREATE_TEMP_VIEW:
+        return SQLITE_DENY;
+    case SQLITE_PRAGMA: /* what FTS5 asks */
+        return !second && first &&
+                       (strcmp(first, "data_version") == 0 || strcmp(first, "page_size") == 0)
+                   ? SQLITE_OK
+                   : SQLITE_DENY;
+    case SQLITE_FUNCTION:
+        return second && (strcasecmp(second, "load_extension") == 0 ||
+                          strcasecmp(second, "fts3_tokenizer") == 0)
+                   ? SQLITE_DENY
+                   : SQLITE_OK;
+    default:
+        return first && strncasecmp(first, "_cf_", 4) == 0 ? SQLITE_DENY : SQLITE_OK;
+    }
+}
+
+static int on_progress(void *data)
+{
+    const struct cn_plain *plain = data;
+    return plain->until_ns && cn_clock_mono_ns(cn_clock_system()) > plain->until_ns;
+}
+
+int cn_plain_make(const char *path, struct cn_plain **result, struct cn_err *err)
+{
+    int rc = cn_sqlite_setup(err);
+    if (rc < 0)
+        return rc;
+    if (unlink(path) < 0 && errno != ENOENT)
+        return cn_err_errno(err, errno, "cannot replace %s", path);
+    struct cn_plain *plain = CN_NEW(struct cn_plain);
+    plain->path = cn_strdup(path);
+    int code =
+        sqlite3_open_v2(path, &plain->connection,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (code == SQLITE_OK) {
+        (void)sqlite3_db_config(plain->connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        rc = run(
+            plain,
+            "PRAGMA page_size = 4096; PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF;"
+            "PRAGMA journal_mode = MEMORY; PRAGMA temp_store = MEMORY;"
+            "PRAGMA foreign_keys = OFF; BEGIN",
+            err);
+    } else {
+        rc = plain_error(plain, code, err);
+    }
+    sqlite3_progress_handler(plain->connection, PROGRESS_STEPS, on_progress, plain);
+    if (rc == 0)
+        *result = plain;
+    else
+        cn_plain_close(plain);
+    return rc;
+}
+
+static int prepare_last(struct cn_plain *plain, const char *sql, struct cn_err *err)
+{
+    const char *tail = "";
+    if (plain->last && strcmp(sqlite3_sql(plain->last), sql) == 0)
+        return 0;
+    (void)sqlite3_finalize(plain->last); /* repeats an error that was reported */
+    plain->last = NULL;
+    (void)sqlite3_set_authorizer(plain->connection, authorize, NULL);
+    int code = sqlite3_prepare_v2(plain->connection, sql, -1, &plain->last, &tail);
+    if (code != SQLITE_OK)
+        return plain_error(plain, code, err);
+    if (!plain->last || tail[strspn(tail, " \t\r\n;")])
+        return cn_err_set(err, CN_EINVALID, "a line must have one statement");
+    return 0;
+}
+
+static void bind_cell(sqlite3_stmt *statement, int index, const struct cn_plain_cell *cell)
+{
+    const void *bytes = cell->size ? cell->bytes : "";
+    if (cell->type == CN_SQL_INT)
+        (void)sqlite3_bind_int64(statement, index, cell->integer);
+    else if (cell->type == CN_SQL_REAL)
+        (void)sqlite3_bind_double(statement, index, cell->real);
+    else if (cell->type == CN_SQL_TEXT)
+        (void)sqlite3_bind_text64(statement, index, bytes, cell->size, SQLITE_STATIC, SQLITE_UTF8);
+    else if (cell->type == CN_SQL_BLOB)
+        (void)sqlite3_bind_blob64(statement, index, bytes, cell->size, SQLITE_STATIC);
+    else
+        (void)sqlite3_bind_null(statement, index);
+}
+
+int cn_plain_run(struct cn_plain *plain, const char *sql, const struct cn_plain_cell *cells,
+                 size_t count, struct cn_err *err)
+{
+    int rc = prepare_last(plain, sql, err);
+    if (rc < 0)
+        return rc;
+    if ((size_t)sqlite3_bind_parameter_count(plain->last) != count)
+        return cn_err_set(err, CN_EINVALID, "a row has another number of cells than its table");
+    for (size_t i = 0; i < count; i++)
+        bind_cell(plain->last, (int)i + 1, &cells[i]);
+    plain->until_ns = cn_clock_mono_ns(cn_clock_system()) + STATEMENT_NS;
+    int code;
+    while ((code = sqlite3_step(plain->last)) == SQLITE_ROW) {
+    }
+    plain->until_ns = 0;
+    rc = code == SQLITE_DONE ? 0 : plain_error(plain, code, err);
+    (void)sqlite3_reset(plain->last); /* repeats an error that was reported */
+    (void)sqlite3_clear_bindings(plain->last);
+    return rc;
+}
+
+int cn_plain_put(struct cn_plain *plain, const char *key, size_t key_size, const void *value,
+                 size_t size, struct cn_err *err)
+{
+    sqlite3_stmt *statement;
+    (void)sqlite3_set_authorizer(plain->connection, NULL, NULL);
+    int rc = run(plain,
+                 "CREATE TABLE IF NOT EXISTS _cf_KV(key TEXT PRIMARY KEY NOT NULL, value BLOB)"
+                 " WITHOUT ROWID",
+                 err);
+    if (rc < 0)
+        return rc;
+    int code = sqlite3_prepare_v2(plain->connection, "INSERT INTO _cf_KV VALUES (?1, ?2)", -1,
+                                  &statement, NULL);
+    if (code == SQLITE_OK) {
+        (void)sqlite3_bind_text64(statement, 1, key, key_size, SQLITE_STATIC, SQLITE_UTF8);
+        (void)sqlite3_bind_blob64(statement, 2, value, size, SQLITE_STATIC);
+        code = sqlite3_step(statement);
+        rc = code == SQLITE_DONE ? 0 : plain_error(plain, code, err);
+        (void)sqlite3_finalize(statement); /* repeats an error that was reported */
+    } else {
+        rc = plain_error(plain, code, err);
+    }
     return rc;
 }
 

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "store/database.h"
 #include "store/record.h"
 
 struct cn_buf;
@@ -56,6 +57,26 @@ int cn_plain_rewrite(struct cn_plain *plain,
 /* G3: drops the tables of the platform and of its simulator, and gives the file the form of ours.
  * The connection ends. *page_count: 0 if no table is left. */
 int cn_plain_settle(struct cn_plain *plain, uint32_t *page_count, struct cn_err *err);
+
+/* --- a file that is made of statements of others ----------------------------------------------- */
+
+struct cn_plain_cell {
+    enum cn_sql_type type;
+    int64_t integer;
+    double real;
+    const void *bytes; /* of a text or a blob; borrowed */
+    size_t size;
+};
+
+/* An empty one at `path`, which is replaced. */
+int cn_plain_make(const char *path, struct cn_plain **plain, struct cn_err *err);
+/* Runs a statement that defines or fills tables; any other, and what reaches beyond the file, is
+ * refused, and one that takes longer than a minute ends. */
+int cn_plain_run(struct cn_plain *plain, const char *sql, const struct cn_plain_cell *cells,
+                 size_t count, struct cn_err *err);
+/* Adds a pair to _cf_KV. */
+int cn_plain_put(struct cn_plain *plain, const char *key, size_t key_size, const void *value,
+                 size_t size, struct cn_err *err);
 
 enum cn_plain_outcome { CN_PLAIN_CAME, CN_PLAIN_THERE, CN_PLAIN_OTHER };
 /* A settled file, and what goes with it. */

@@ -1,12 +1,17 @@
 // The real wrangler serves test/import/app on workerd and keeps what it stores in a folder.
 import { spawn } from "node:child_process";
-import { cpSync } from "node:fs";
+import { cpSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
 const BATCH = 50;
-export const app = path.resolve(import.meta.dirname, "app");
+
+/** A copy of the application. */
+export function copyApp(dir) {
+  cpSync(path.resolve(import.meta.dirname, "app"), dir, { recursive: true });
+  cpSync(path.resolve(import.meta.dirname, "../../examples/moving/export.js"), path.join(dir, "src/export.js"));
+}
 
 async function freePort() {
   const server = net.createServer().listen(0, "127.0.0.1");
@@ -31,12 +36,23 @@ export async function describe(base, count) {
   return { objects, services: JSON.parse(await ask(base, "/services")) };
 }
 
+/** The objects as the worker at `base` exports them: those that have names by name, the others by id. */
+export async function exportAll(base, { objects }) {
+  let text = "";
+  for (const className of ["Room", "Old"]) {
+    const own = objects.filter((_, n) => (n % 5 === 4) === (className === "Old"));
+    const names = own.flatMap(({ name }) => name ?? []), ids = own.filter(({ name }) => name === null).map(({ id }) => id);
+    text += await ask(base, "/export", { method: "POST", headers: { authorization: "Bearer a key" }, body: JSON.stringify({ class: className, names, ids }) });
+  }
+  return text;
+}
+
 /**
- * Fills a simulator in `dir` (a copy of the application) with `count` objects, and returns what it has. It is killed, so that its
- * write-ahead logs stay.
+ * Fills a simulator in `dir` (a copy of the application) with `count` objects, and returns what it has; the file `stream` gets what it
+ * exports. It is killed, so that its write-ahead logs stay.
  */
-export async function simulate(wrangler, dir, count) {
-  cpSync(app, dir, { recursive: true });
+export async function simulate(wrangler, dir, count, stream) {
+  copyApp(dir);
   const port = await freePort(), base = `http://127.0.0.1:${port}`;
   const child = spawn(process.execPath, [wrangler, "dev", "--port", String(port), "--ip", "127.0.0.1", "--inspector-port", "0"],
     { cwd: dir, detached: true, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, WRANGLER_SEND_METRICS: "false", CI: "1", HOME: dir } });
@@ -48,7 +64,9 @@ export async function simulate(wrangler, dir, count) {
       await pause(20);
     }
     for (let from = 0; from < count; from += BATCH) await ask(base, `/fill?from=${from}&to=${Math.min(count, from + BATCH)}`, { method: "POST" });
-    return await describe(base, count);
+    const described = await describe(base, count);
+    if (stream) writeFileSync(stream, await exportAll(base, described));
+    return described;
   } finally {
     const ended = new Promise((resolve) => child.once("exit", resolve));
     process.kill(-child.pid, "SIGKILL");

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
-import { describe } from "../../import/simulator.mjs";
+import { copyApp, describe, exportAll } from "../../import/simulator.mjs";
 import { folder, root, run, serve } from "../lib/cairn.mjs";
 
 const fixture = path.join(root, "test/import/fixture");
@@ -16,7 +16,7 @@ const COUNT = expected.objects.length;
 /** A copy of the application with what the simulator had stored. */
 function recorded(t) {
   const dir = folder(t), state = path.join(dir, ".wrangler/state");
-  cpSync(path.join(root, "test/import/app"), dir, { recursive: true });
+  copyApp(dir);
   mkdirSync(state, { recursive: true });
   execFileSync("tar", ["-xf", path.join(fixture, "state.tar.xz"), "-C", state]);
   return { dir, state: path.join(state, "v3") };
@@ -50,6 +50,21 @@ test("what wrangler dev has stored is the same here, and the source is only read
   assert.deepEqual([again.status, counts(again, "came"), counts(again, "there")], [0, none, came]);
   const server = await serve(t, dir);
   assert.deepEqual(await describe(server.url, COUNT), expected);
+  // The same objects by a stream, as the hosted platform would send them, to a server that has none: their ids are listed there.
+  const there = folder(t), stream = path.join(there, "objects.ndjson"), sql = path.join(there, "things.sql");
+  copyApp(there);
+  writeFileSync(stream, await exportAll(server.url, expected));
+  assert.equal((await fetch(`${server.url}/export`, { method: "POST", body: "{}" })).status, 403);
+  for (const [at, ...args] of [[dir, "export", "things", "--output", sql], [there, "import", "things", sql]])
+    assert.equal(run(["d1", ...args, "--config", at, "--data", path.join(at, ".cairn")]).status, 0);
+  const sent = move(stream, "--project", there);
+  assert.equal(sent.status, 0, JSON.stringify(sent.told));
+  assert.deepEqual([sent.status, counts(sent, "came")], [0, { ...none, objects: COUNT }], JSON.stringify(sent.told));
+  assert.deepEqual(counts(move(stream, "--project", there), "there"), { ...none, objects: COUNT });
+  assert.deepEqual(counts(move(stream, "--project", there, "--verify"), "there"), { ...none, objects: COUNT });
+  const second = await serve(t, there);
+  assert.deepEqual((await describe(second.url, COUNT)).objects, expected.objects);
+  await second.stop();
   // While a server runs nothing can come; what has changed since then differs.
   assert.match(move(state).stderr, /a server uses/);
   await (await fetch(`${server.url}/fill?from=1&to=2`, { method: "POST" })).text();

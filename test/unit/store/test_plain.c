@@ -281,3 +281,56 @@ TEST(plain, a_full_disk_is_told_and_the_next_run_succeeds)
     pages = settle(&world, &err);
     CHECK(pages > 0);
 }
+
+TEST(plain, statements_of_others_stay_in_their_file)
+{
+    struct world world = world_of("stream");
+    struct cn_plain *plain;
+    struct cn_err err = {0};
+    uint32_t pages;
+    static const char *const refused[] = {
+        "ATTACH '/tmp/x' AS y",
+        "PRAGMA writable_schema = ON",
+        "PRAGMA journal_mode = WAL",
+        "COMMIT",
+        "SAVEPOINT a",
+        "CREATE TABLE _cf_KV (key, value)",
+        "CREATE TABLE _CF_other (a)",
+        "CREATE TEMP TABLE t (a)",
+        "SELECT load_extension('x')",
+        "CREATE TABLE a (b); DROP TABLE a",
+        "UPDATE sqlite_schema SET sql = ''",
+        "nonsense",
+        "",
+    };
+    CHECK_INT(0, cn_plain_make(world.to, &plain, &err));
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (cn_plain_run(plain, refused[i], NULL, 0, &err) == 0)
+            test_fail(__FILE__, __LINE__, "not refused: %s", refused[i]);
+    CHECK_INT(0, cn_plain_run(plain, "CREATE TABLE t (a, b, c, d, e)", NULL, 0, &err));
+    CHECK_INT(0, cn_plain_run(plain, "CREATE VIRTUAL TABLE w USING fts5 (text)", NULL, 0, &err));
+    struct cn_plain_cell cells[] = {{.type = CN_SQL_INT, .integer = INT64_MIN},
+                                    {.type = CN_SQL_REAL, .real = 0.1},
+                                    {.type = CN_SQL_TEXT, .bytes = "a\0b", .size = 3},
+                                    {.type = CN_SQL_BLOB, .bytes = NULL, .size = 0},
+                                    {.type = CN_SQL_NULL}};
+    const char *insert = "INSERT INTO t VALUES (?, ?, ?, ?, ?)";
+    CHECK_INT(0, cn_plain_run(plain, insert, cells, 5, &err));
+    CHECK_INT(0, cn_plain_run(plain, insert, cells, 5, &err));
+    CHECK_INT(CN_EINVALID, cn_plain_run(plain, insert, cells, 4, &err));
+    CHECK_INT(0, cn_plain_put(plain, "k", 1, "v", 1, &err));
+    CHECK_INT(CN_ECORRUPT, cn_plain_put(plain, "k", 1, "v", 1, &err)); /* twice */
+    CHECK_INT(0, cn_plain_run(plain, insert, cells, 5, &err));
+    CHECK(cn_plain_run(plain, "INSERT INTO _cf_KV VALUES ('a', 'b')", NULL, 0, &err) < 0);
+    CHECK_INT(0, cn_plain_settle(plain, &pages, &err));
+    cn_plain_close(plain);
+    struct cn_store *store = storetest_open(storetest_disk(), NULL);
+    CHECK_INT(CN_PLAIN_CAME, keep(store, &world, 1, pages, false));
+    struct cn_database *db = storetest_database(store, 1);
+    CHECK_INT(3,
+              storetest_int(db, "SELECT count(*) FROM t WHERE a = -9223372036854775808 AND b ="
+                                " 0.1 AND length(CAST(c AS BLOB)) = 3 AND d = x'' AND e IS NULL"));
+    CHECK_STR("v", storetest_text(db, "SELECT value FROM _cf_KV"));
+    cn_database_close(db);
+    cn_store_close(store);
+}

@@ -1,6 +1,7 @@
 // What is moved: `POST /fill?from=N&to=M` writes, `GET /objects?from=N&to=M` and `GET /services` describe all that is there. The same
 // script runs on workerd and, after `cairn import`, on cairn.
 import { DurableObject } from "cloudflare:workers";
+import { Movable, exportObjects } from "./export.js"; // of examples/moving
 
 const FAR = 4102444800; // 2100-01-01, in seconds
 const LATE = 2145916800; // 2038-01-01: workerd takes no later one for KV
@@ -42,7 +43,7 @@ function values(n) {
   };
 }
 
-class Thing extends DurableObject {
+class Thing extends Movable(DurableObject) {
   alarm() {}
   async describe() {
     const { storage } = this.ctx, entries = [];
@@ -150,6 +151,7 @@ export default {
   async fetch(request, env) {
     const { pathname, searchParams } = new URL(request.url);
     const from = Number(searchParams.get("from")), to = Number(searchParams.get("to"));
+    if (pathname === "/export") return exportObjects(request, { Room: env.ROOM, Old: env.OLD }, env.EXPORT_KEY);
     if (pathname === "/fill") return Response.json((await fill(env, from, to)) ?? null);
     if (pathname === "/services") return Response.json(await services(env));
     const all = [];
