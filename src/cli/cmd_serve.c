@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/cmd_serve.c - `cairn serve` and `cairn dev`: server/run.h with what was said. */
 #include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/buf.h"
 #include "base/diag.h"
 #include "bindings/all.h"
@@ -13,6 +18,34 @@
 
 /* Somebody has to decide: a service manager does not start it again (RestartPreventExitStatus). */
 enum { EXIT_DECIDE = 4 };
+
+/* `cairn dev` on a terminal: a configuration with a mistake is mended in an editor, so the start
+ * waits until something in a project's folder has changed. False: nothing can be waited for. */
+static bool wait_for_change(const struct cn_args *args)
+{
+    char events[4096];
+    int fd = inotify_init1(IN_CLOEXEC);
+    bool watched = false;
+    const char *here = ".";
+    const char *const *paths = args->rest_count ? (const char *const *)args->rest : &here;
+    for (size_t i = 0; fd >= 0 && i < (args->rest_count ? args->rest_count : 1); i++) {
+        const char *slash = strrchr(paths[i], '/');
+        struct stat info;
+        bool folder = stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode);
+        char *dir = folder  ? cn_strdup(paths[i])
+                    : slash ? cn_strndup(paths[i], (size_t)(slash - paths[i]) + 1)
+                            : cn_strdup(".");
+        watched |=
+            inotify_add_watch(fd, dir, IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR) >= 0;
+        cn_free(dir);
+    }
+    if (watched)
+        fprintf(stderr, "cairn: waiting for a change (Ctrl-C ends it)\n");
+    bool changed = watched && read(fd, events, sizeof(events)) > 0;
+    if (fd >= 0)
+        close(fd);
+    return changed;
+}
 
 static int run(const struct cn_args *args, bool development)
 {
@@ -28,6 +61,8 @@ static int run(const struct cn_args *args, bool development)
     options.deploy.path_count = args->rest_count;
     options.deploy.development = development;
     options.deploy.empty = !development && options.deploy.project.data;
+    bool unread = false;
+    options.unread = &unread;
     if (cn_run(&options, &err) == 0)
         return 0;
     if (cn_diag_format() == CN_DIAG_JSON) {
@@ -38,6 +73,9 @@ static int run(const struct cn_args *args, bool development)
     cn_config_frame(err.text, &frame);
     fprintf(stderr, "cairn: %s\n%s", err.text, cn_buf_text(&frame));
     cn_buf_fini(&frame);
+    if (development && unread && err.code == CN_EINVALID && isatty(STDIN_FILENO) &&
+        wait_for_change(args))
+        return run(args, development);
     return err.code == CN_EOLDER ? EXIT_DECIDE : 1;
 }
 

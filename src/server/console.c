@@ -120,6 +120,13 @@ static void tell_keys(const struct cn_console *console)
 
 /* --- keys ------------------------------------------------------------------------------------ */
 
+/* A program that opens a page, until it ends. */
+struct cn_console_opener {
+    uv_process_t process; /* first: closed as a handle, then freed */
+    struct cn_console *console;
+    struct cn_console_opener *next;
+};
+
 static void on_opener_closed(uv_handle_t *handle)
 {
     cn_free(handle);
@@ -127,10 +134,13 @@ static void on_opener_closed(uv_handle_t *handle)
 
 static void on_opened(uv_process_t *process, int64_t status, int signal)
 {
-    struct cn_console *console = process->data;
+    struct cn_console_opener *opener = (struct cn_console_opener *)process;
+    struct cn_console_opener **at = &opener->console->openers;
     if (status != 0 || signal)
         cn_warn("no browser could be opened; the address is above");
-    console->opener = NULL;
+    while (*at != opener)
+        at = &(*at)->next;
+    *at = opener->next;
     uv_close((uv_handle_t *)process, on_opener_closed);
 }
 
@@ -138,22 +148,22 @@ static void on_opened(uv_process_t *process, int64_t status, int signal)
 static void open_page(struct cn_console *console, const char *url)
 {
     const char *const programs[] = {getenv("BROWSER"), "xdg-open", "wslview"};
-    if (console->opener)
-        return; /* it is at it */
     int rc = UV_ENOENT;
     for (size_t i = 0; i < CN_ARRAY_COUNT(programs) && rc < 0; i++) {
         if (!programs[i] || !*programs[i])
             continue;
         char *argv[] = {(char *)programs[i], (char *)url, NULL};
-        uv_process_t *process = CN_NEW(uv_process_t);
-        process->data = console;
+        struct cn_console_opener *opener = CN_NEW(struct cn_console_opener);
         uv_process_options_t options = {
             .file = argv[0], .args = argv, .exit_cb = on_opened, .flags = UV_PROCESS_DETACHED};
-        rc = uv_spawn(cn_serve_loop(console->serve), process, &options);
-        if (rc == 0)
-            console->opener = process;
-        else
-            uv_close((uv_handle_t *)process, on_opener_closed);
+        rc = uv_spawn(cn_serve_loop(console->serve), &opener->process, &options);
+        if (rc < 0) {
+            uv_close((uv_handle_t *)&opener->process, on_opener_closed);
+            continue;
+        }
+        opener->console = console;
+        opener->next = console->openers;
+        console->openers = opener;
     }
     if (rc < 0)
         cn_info("there is no program here that opens a browser; the address is %s", url);
@@ -314,9 +324,11 @@ void cn_console_stop(struct cn_console *console)
         uv_close((uv_handle_t *)&console->input, NULL);
         uv_close((uv_handle_t *)&console->resumed, NULL);
     }
-    if (console->opener)
-        uv_close((uv_handle_t *)console->opener, on_opener_closed);
-    console->opener = NULL;
+    for (struct cn_console_opener *opener = console->openers, *next; opener; opener = next) {
+        next = opener->next;
+        uv_close((uv_handle_t *)opener, on_opener_closed);
+    }
+    console->openers = NULL;
     console->keys = false;
     cn_free(console->told);
     console->told = NULL;

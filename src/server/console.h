@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+struct cn_console_opener;
 struct cn_deployer;
 struct cn_err;
 struct cn_serve;
@@ -32,8 +33,8 @@ struct cn_console {
     bool ready;                   /* the addresses were printed */
     bool keys;                    /* the next two are open */
     uv_poll_t input;
-    uv_signal_t resumed;  /* SIGCONT */
-    uv_process_t *opener; /* owned: the program that opens a page, or NULL */
+    uv_signal_t resumed;               /* SIGCONT */
+    struct cn_console_opener *openers; /* owned: linked list */
 };
 
 /* For struct cn_serve_options, as cn_watch_start() and the others. */

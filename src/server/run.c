@@ -498,6 +498,8 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
         rc = cn_deployer_init(deployer, &asked->deploy, err);
     if (rc == 0)
         rc = cn_deployer_open(deployer, err);
+    if (rc < 0 && asked->unread)
+        *asked->unread = true;
     if (rc == 0)
         rc = choose(asked, cn_deployer_settings(deployer)->config, settings, err);
     if (rc == 0)

@@ -38,6 +38,7 @@ struct cn_run_options {
     const char *cluster, *node, *peer; /* fleet/cluster.h */
     bool sandbox, allow_async;
     bool remote, ignored; /* dev: wrangler's --remote, and what is so anyway */
+    bool *unread;         /* becomes true if a configuration cannot be read; or NULL */
 };
 
 /* Serves until a signal ends it. */

@@ -73,8 +73,8 @@ test("a start with objects that fails is mended by a change, and says what is mi
 });
 
 test("a mistake in the configuration is shown with its line", (t) => {
-  const dir = project(t, { "wrangler.toml": toml("[limits]\ncpu_mss = 3\n"), "index.js": "" });
+  const dir = project(t, { "wrangler.toml": toml("[limits]\ncpu_ms = \"3\"\n"), "index.js": "" });
   const { status, stderr } = run(["dev", dir]);
   assert.equal(status, 1);
-  assert.match(stderr, /wrangler\.toml:5:\d+: unknown key [^\n]*\n> +5 \| cpu_mss = 3\n {7}\| +\^\n$/);
+  assert.match(stderr, /wrangler\.toml:5:\d+: [^\n]*cpu_ms[^\n]*\n> +5 \| cpu_ms = "3"\n {7}\| +\^\n$/);
 });

@@ -78,8 +78,22 @@ test("a terminal gets the bindings, the addresses, the keys and colours; secrets
   assert.equal(await terminal.exited, 0);
 });
 
+test("a configuration that cannot be read waits for a change on a terminal, and ends the start elsewhere", async (t) => {
+  const broken = { ...files, "wrangler.toml": files["wrangler.toml"].replace('"w"', '"w') };
+  const dir = project(t, broken);
+  assert.equal(run(["dev", dir]).status, 1);
+  const terminal = onTerminal(t, dir, "--port 0");
+  await terminal.until(/wrangler\.toml:1:8: [^\n]*\n> +1 \| name = "w\r?\n[^]*waiting for a change/);
+  write(dir, { "wrangler.toml": broken["wrangler.toml"] + "\n" }); // as bad as before
+  await terminal.until(/waiting for a change[^]*waiting for a change/);
+  write(dir, { "wrangler.toml": files["wrangler.toml"] });
+  const url = (await terminal.until(/^cairn: ready on (http:\S+)/m))[1];
+  assert.equal(await (await fetch(url)).text(), "hello");
+});
+
 async function until(condition) {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 20));
+  for (const deadline = Date.now() + 120_000; !condition() && Date.now() < deadline; ) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(condition(), String(condition));
 }
 
 test("no terminal: the bindings and addresses, no keys, no colours; JSON: messages alone", async (t) => {
