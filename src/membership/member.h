@@ -55,7 +55,9 @@
  *     was (HINT): if that one is in DOUBT, and so cannot ask the engine, it takes the word for it.
  *     Nobody else's session is judged by it: at worst a live session is given back.
  * C14 A disk that the engine has seen in a later life is another process's, or was set back: it is
- *     not asked again, since it would be the same for ever.
+ *     not asked again, since it would be the same for ever. Lives are counted by the disk: a copy of
+ *     an earlier state that is started more often than its original is not known for what it is,
+ *     and counts as having what the map says until it has read the rest.
  * C15 An engine that went back (one restored from a backup, a standby without the last commits) is
  *     not used. The disk remembers the highest it was told (struct cn_engine_seen), durably: with
  *     each JOIN and each change of the map at once, after appends within `remember_ms`. JOIN and

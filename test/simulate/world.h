@@ -165,6 +165,9 @@ void engine_fault(void);
 void engine_heal(void);
 void engine_drain(uint64_t disk, bool draining);
 bool engine_may_lose(uint64_t disk);
+/* Two directories have this disk from now on (C14). The older one has less than the disk counts as
+ * having, until it has read what it lacks. */
+void engine_disk_copied(uint64_t disk);
 bool engine_is_back(void); /* to an older state: C15 */
 /* What the engine knows in the end. */
 bool engine_up(void);

@@ -281,6 +281,7 @@ static void clone_disk(int n, int from)
     stats.fresh++;
     wholes[n].disk = simdisk_copy(wholes[from].disk);
     nodes[n].disk = nodes[from].disk;
+    engine_disk_copied(nodes[n].disk);
     nodes[n].disk_life = nodes[from].disk_life;
     nodes[n].seen = nodes[from].seen;
     node_start(n);
