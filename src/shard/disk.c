@@ -294,6 +294,9 @@ int cn_cluster_disk_open(struct cn_cluster_disk *disk, const struct cn_replicas_
         rc = read_cluster(disk, err);
     if (rc == 0)
         rc = read_seen(disk, err);
+    if (rc == 0)
+        cn_replicas_tidy(
+            disk->replicas); /* or a disk that is full of it could not be joined with */
     if (rc < 0)
         cn_replicas_close(disk->replicas);
     return rc;

@@ -145,7 +145,7 @@ struct cn_host_disk {
 
     /* [a thread of its own] H10: durably, in place of what was remembered before. */
     int (*remember)(void *data, const struct cn_engine_seen *seen, struct cn_err *err);
-    /* [the same thread] Now and then: what was set aside long ago goes. */
+    /* [the same thread] Every tidy_ms, however busy it is: what was set aside long ago goes. */
     void (*tidy)(void *data);
 };
 
@@ -196,6 +196,7 @@ struct cn_host_config {
     bool verified;                 /* C5 */
     bool shut;                     /* C12: until cn_host_open() */
     unsigned workers;              /* threads; 0: 2 */
+    unsigned tidy_ms;              /* between calls of tidy(); 0: a minute */
     uint64_t queue_max;            /* H6, bytes of a shard; 0: 16 MiB */
     uint64_t queue_total;          /* and in total; 0: 128 MiB */
     struct cn_member_config times; /* its *_ms fields alone; 0: the member's own */

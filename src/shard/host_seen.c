@@ -45,19 +45,33 @@ static void write_wanted(struct cn_host *host)
         cn_free(written); /* the host has ended */
 }
 
+/* With the lock, which it lets go of meanwhile. */
+static void tidy(struct cn_host *host)
+{
+    const struct cn_host_disk *disk = host->config.disk_hands;
+    pthread_mutex_unlock(&host->seen.lock);
+    if (disk->tidy)
+        disk->tidy(disk->data);
+    pthread_mutex_lock(&host->seen.lock);
+}
+
+/* Tidies by the clock, not when it is quiet: a node that is written to never is. */
 static void *keep(void *data)
 {
     struct cn_host *host = data;
-    const struct cn_host_disk *disk = host->config.disk_hands;
+    int64_t every_ms = host->config.tidy_ms ? host->config.tidy_ms : TIDY_MS;
+    int64_t tidy_at_ms = cn_host_clock_ms() + every_ms;
     pthread_mutex_lock(&host->seen.lock);
     while (!host->seen.ending || host->seen.waits) {
-        if (host->seen.waits) {
+        int64_t left_ms = tidy_at_ms - cn_host_clock_ms();
+        if (host->seen.waits)
             write_wanted(host);
-        } else if (!cn_cond_wait_ms(&host->seen.changed, &host->seen.lock, TIDY_MS) && disk->tidy) {
-            pthread_mutex_unlock(&host->seen.lock);
-            disk->tidy(disk->data);
-            pthread_mutex_lock(&host->seen.lock);
-        }
+        else if (left_ms > 0)
+            (void)cn_cond_wait_ms(&host->seen.changed, &host->seen.lock, left_ms);
+        if (left_ms > 0 || host->seen.ending)
+            continue;
+        tidy(host);
+        tidy_at_ms = cn_host_clock_ms() + every_ms;
     }
     pthread_mutex_unlock(&host->seen.lock);
     return NULL;

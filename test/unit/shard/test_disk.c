@@ -94,6 +94,13 @@ static int remember_late(void *data, const struct cn_engine_seen *seen, struct c
     return remember(data, seen, err);
 }
 
+static _Atomic unsigned tidied;
+
+static void tidy(void *data)
+{
+    tidied++;
+}
+
 static void set_held(bool now)
 {
     pthread_mutex_lock(&lock);
@@ -114,6 +121,7 @@ static void open_node(const char *dir)
     CHECK_INT(0, cn_cluster_disk_open(&disk, &replicas, &err));
     remember = disk.hands.remember;
     disk.hands.remember = remember_late;
+    disk.hands.tidy = tidy;
     struct cn_host_config config = {.conninfo = conninfo,
                                     .node = "node",
                                     .address = address,
@@ -124,7 +132,8 @@ static void open_node(const char *dir)
                                     .seen = disk.seen,
                                     .shard_count = SHARDS,
                                     .replicas = 1,
-                                    .times = {.replace_ms = 500},
+                                    .times = {.replace_ms = 500, .remember_ms = 10},
+                                    .tidy_ms = 500,
                                     .allow_flaws = CN_ENGINE_NO_STANDBY,
                                     .disk_hands = &disk.hands,
                                     .front = &front,
@@ -225,6 +234,41 @@ TEST(cluster_disk, keeps_what_is_settled_over_a_restart_and_over_the_loss_of_the
     close_node();
     CHECK_STR("", failure);
     test_postgres_end(&server);
+}
+
+/* What was set aside goes also while the node always has something to remember. */
+TEST(cluster_disk, is_tidied_though_it_is_written_to_all_the_time)
+{
+    begin();
+    char dir[200];
+    snprintf(dir, sizeof(dir), "%s/one", test_dir());
+    CHECK_INT(0, mkdir(dir, 0700));
+    open_node(dir);
+    await_served();
+    for (unsigned end = tidied + 2; tidied < end;)
+        add_rows(0, 1);
+    close_node();
+    CHECK_STR("", failure);
+    test_postgres_end(&server);
+}
+
+/* An hour later, and the node had ended meanwhile, perhaps because its disk was full. */
+TEST(cluster_disk, is_tidied_when_it_is_opened)
+{
+    char dir[200], path[300];
+    struct cn_err err = {0};
+    struct stat info;
+    snprintf(dir, sizeof(dir), "%s", test_dir());
+    struct cn_replicas_config replicas = {.disk = cn_disk_system_new(dir)};
+    CHECK_INT(0, cn_disk_mkdirs(replicas.disk, "shards/aside/0001-1000"));
+    CHECK_INT(0, cn_disk_mkdirs(replicas.disk, "shards/aside/0001-99999999999999"));
+    CHECK_INT(0, cn_cluster_disk_open(&disk, &replicas, &err));
+    snprintf(path, sizeof(path), "%s/shards/aside/0001-1000", dir);
+    CHECK(stat(path, &info) != 0);
+    snprintf(path, sizeof(path), "%s/shards/aside/0001-99999999999999", dir);
+    CHECK_INT(0, stat(path, &info));
+    cn_cluster_disk_close(&disk);
+    cn_disk_system_free(replicas.disk);
 }
 
 /* G4: an engine that knows nothing of this disk would let it be thrown away. */
