@@ -30,7 +30,8 @@ struct cn_outgoing_call {
     struct cn_outgoing *way;
     struct cn_call *call;
     uint64_t number; /* rises on a lane, in the order in which calls came */
-    uint64_t disk;   /* whom it was sent to */
+    uint64_t disk;   /* whom it was sent to, */
+    uint32_t turn;   /* and in which turn: O3 */
     uint64_t came_ms;
     bool stale;         /* O4: it is not tried again */
     struct cn_buf body; /* of a service's call; others lend their own bytes */
@@ -53,13 +54,19 @@ static bool is_here(const struct cn_outgoing *way)
     return cn_lane_shard_is_here(shard_of(way));
 }
 
-/* --- O4: calls of one object that were sent elsewhere ---------------------------------------- */
+/* --- O3, O4: calls of one object that were sent elsewhere, or in an earlier turn ---------------
+ */
+
+static bool went(const struct cn_outgoing_call *sent, uint64_t disk, uint32_t turn)
+{
+    return sent->disk == disk && sent->turn == turn;
+}
 
 /* It comes back, or ends. */
 static void forget_sent(struct cn_outgoing_call *sent)
 {
     struct cn_outgoing *way = sent->way;
-    if (sent->disk && sent->disk != way->disk)
+    if (sent->disk && !went(sent, way->disk, way->sent_turn))
         way->others--;
     sent->disk = 0;
 }
@@ -68,12 +75,15 @@ static void count_sent(struct cn_outgoing_call *sent, uint64_t disk)
 {
     struct cn_outgoing *way = sent->way;
     sent->disk = disk;
-    if (disk == way->disk)
+    sent->turn = way->turn;
+    if (disk == way->disk && way->turn == way->sent_turn)
         return;
     way->disk = disk;
+    way->sent_turn = way->turn;
     way->others = 0;
     CN_LIST_FOREACH(&way->sent, node)
-    way->others += CN_CONTAINER_OF(node, struct cn_outgoing_call, link)->disk != disk;
+    way->others +=
+        !went(CN_CONTAINER_OF(node, struct cn_outgoing_call, link), disk, way->sent_turn);
 }
 
 static bool is_same(const struct cn_outgoing_call *one, const struct cn_outgoing_call *other)
@@ -82,18 +92,19 @@ static bool is_same(const struct cn_outgoing_call *one, const struct cn_outgoing
 }
 
 /* Whether calls to its object that came before it have not come back from another disk than this
- * one (0: this node). After a while they are not waited for, and not tried again. */
-static bool is_before_elsewhere(const struct cn_outgoing_call *call, uint64_t disk)
+ * one (0: this node), or from an earlier turn, of which the owner may refuse them and take this one.
+ * After a while they are not waited for, and not tried again. */
+static bool is_before_elsewhere(const struct cn_outgoing_call *call, uint64_t disk, uint32_t turn)
 {
     const struct cn_outgoing *way = call->way;
-    if (disk && disk == way->disk && !way->others)
+    if (disk && disk == way->disk && turn == way->sent_turn && !way->others)
         return false;
     bool waits = uv_now(way->lane->objects->loop) - call->came_ms < ORDER_MS;
     bool found = false;
     CN_LIST_FOREACH(&way->sent, node)
     {
         struct cn_outgoing_call *sent = CN_CONTAINER_OF(node, struct cn_outgoing_call, link);
-        if (sent->stale || sent->disk == disk || !is_same(sent, call))
+        if (sent->stale || went(sent, disk, turn) || !is_same(sent, call))
             continue;
         found = true;
         sent->stale = !waits;
@@ -363,11 +374,10 @@ static void too_much(struct cn_outgoing_call *call)
 static void send_held(struct cn_outgoing *way, uint64_t disk)
 {
     struct cn_outgoing_call *held;
-    bool begun = false;
-    while ((held = first_held(way)) && !is_overtaken(held) && !is_before_elsewhere(held, disk)) {
-        if (!begun && !++way->turn)
-            way->turn = 1;
-        begun = true;
+    uint32_t turn = way->turn + 1 ? way->turn + 1 : 1;
+    while ((held = first_held(way)) && !is_overtaken(held) &&
+           !is_before_elsewhere(held, disk, turn)) {
+        way->turn = turn;
         int rc = send_to(held, disk);
         if (rc < 0 && rc != CN_EOVERLOADED)
             return;
@@ -385,7 +395,7 @@ static void take_in_held(struct cn_outgoing *way)
 {
     struct cn_outgoing_call *held;
     while ((held = first_held(way)) && is_here(way) && !is_overtaken(held) &&
-           !is_before_elsewhere(held, 0)) {
+           !is_before_elsewhere(held, 0, 0)) {
         unhold(held);
         cn_call_take_in(release(held));
     }
@@ -472,12 +482,12 @@ void cn_outgoing_carry(struct cn_remote_lane *lane, struct cn_call *call)
         cn_service_wire_ask(cn_service_of(call->ns->name)->wire, cn_service_request(call),
                             &mine->body);
     bool first = cn_list_empty(&way->held);
-    if (first && is_here(way) && !is_before_elsewhere(mine, 0)) {
+    if (first && is_here(way) && !is_before_elsewhere(mine, 0, 0)) {
         cn_call_take_in(release(mine));
         return;
     }
     uint64_t disk = first && !is_here(way) ? find_owner(way) : 0;
-    int rc = disk && !is_before_elsewhere(mine, disk) ? send_to(mine, disk) : CN_ECLOSED;
+    int rc = disk && !is_before_elsewhere(mine, disk, way->turn) ? send_to(mine, disk) : CN_ECLOSED;
     if (rc == 0)
         cn_list_push_back(&way->sent, &mine->link);
     else if (rc == CN_EOVERLOADED)

@@ -31,8 +31,9 @@ struct cn_outgoing {
     struct cn_list held; /* of struct cn_outgoing_call, oldest first */
     struct cn_list sent; /* the same, not answered */
     uint32_t turn;       /* O3; from 1 */
-    uint64_t disk;       /* that a call was sent to last */
-    size_t others;       /* calls in `sent` that went to another one: O4 */
+    uint64_t disk;       /* that a call was sent to last, */
+    uint32_t sent_turn;  /* and in which turn */
+    size_t others;       /* calls in `sent` that went to another one, or in another: O3, O4 */
     uint64_t hint;       /* O5: a disk that is asked next; 0: none */
     uint64_t hinted_ms;  /* when there was one last */
 };

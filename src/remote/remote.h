@@ -27,7 +27,8 @@
  * O3  Order: calls of a lane to one object arrive in the order in which they came to the lane.
  *     While calls of a way are held, those that come later are held behind them. Once one was
  *     REFUSED, the owner refuses whatever came by the same pipe for that shard with the same or an
- *     earlier *turn*; the next turn begins when all that was on its way to an object has come back.
+ *     earlier *turn*. In the next turn a call is sent when all that was on its way to its object
+ *     has come back, or after the second of O4.
  * O4  Order when the owner changes: while calls to an object have not come back from one node,
  *     those that come later are not sent to another, nor taken in here, for a second: the old owner
  *     has let go, so they come soon, or it is out of reach. After that they are not tried again,

@@ -31,13 +31,14 @@ WHOLE_OWN := $(patsubst test/%.c,$(B)/whole/%.o,$(wildcard test/simulate/whole/*
 WHOLE_WRAP := pthread_create pthread_join pthread_once pthread_setname_np clock_gettime nanosleep getrandom \
   $(addprefix pthread_mutex_,init destroy lock trylock unlock) $(addprefix pthread_rwlock_,init destroy rdlock wrlock unlock) \
   $(addprefix pthread_cond_,init destroy wait timedwait signal broadcast)
+WHOLE_LINK = $(WHOLE_OWN) $(WHOLE_OBJS) $(B)/third/sqlite3.o $(addprefix -Wl$(comma)--wrap=,$(WHOLE_WRAP)) $(SANFLAGS) -llz4 -lzstd -lcrypto -lm
 $(B)/whole/%.o: test/%.c
 	$(call compile,-DCN_WHOLE)
-$(B)/simulate/whole: $(WHOLE_OWN) $(WHOLE_OBJS) $(THIRD)
-	$(call link,$(filter-out %llhttp.o %llhttp-api.o %llhttp-http.o,$^) $(addprefix -Wl$(comma)--wrap=,$(WHOLE_WRAP)) \
-	  $(SANFLAGS) -llz4 -lzstd -lcrypto -lm)
+$(B)/simulate/whole: $(WHOLE_OWN) $(WHOLE_OBJS) $(B)/third/sqlite3.o
+	@mkdir -p $(@D)
+	$(call link,$(WHOLE_LINK))
 
-.PHONY: simulate simulate-whole simulate-planted
+.PHONY: simulate simulate-whole simulate-planted simulate-whole-planted
 simulate: $(B)/simulate/simulate $(B)/simulate/whole ## a cluster under a seeded adversary: its decisions, and whole nodes in a tenth of SEEDS=1000000; SEED=7 shows one of the first
 	@$< $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 	@$(if $(SEED),,$(B)/simulate/whole --seeds $$(($(SEEDS) / 10)))
@@ -45,5 +46,9 @@ simulate-whole: $(B)/simulate/whole ## whole nodes alone: SEEDS=10000, SEED=7 sh
 	@$< $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 simulate-planted: $(B)/planted/simulate/simulate ## whether that finds bugs that are planted, and after how many seeds; PLANTED=no-fence
 	@$< --seeds 200000 $(if $(PLANTED),--plant $(PLANTED),--planted)
+# Each replaces a text of src/ in a build of its own: test/simulate/whole/planted.mjs.
+simulate-whole-planted: $(B)/simulate/whole ## whether whole nodes in one thread find bugs that are planted; PLANTED=two-steps SEEDS=5000
+	@node test/simulate/whole/planted.mjs $(B) '$(CCACHE) $(CC) $(CFLAGS_ALL)' '$(CC) -o OUTPUT $(WHOLE_LINK)' $(PLANTED) \
+	  $(if $(filter command% environment%,$(origin SEEDS)),--seeds $(SEEDS))
 
 DEPS += $(WHOLE_OWN:.o=.d) $(SIM_OBJS:.o=.d) $(SIM_PLANTED:.o=.d)

@@ -62,7 +62,7 @@ enum {
     SHARDS = SIZE(3, 2),
     OBJECTS = 2, /* of a shard */
     OPS = SIZE(200, 1200),
-    OPS_SPREAD = SIZE(110, 60), /* the others come when a shard changes hands */
+    OPS_SPREAD = SIZE(110, 40), /* the others come when a shard changes hands */
     SESSIONS = 256,
     DISKS = 16,
     NEVER = INT32_MAX,

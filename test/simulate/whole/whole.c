@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test/simulate/whole/whole.c - runs seeds.
  *
- *     whole [--seeds N] [--seed K] [--first K] [--plant NAME | --planted]
+ *     whole [--seeds N | --until N] [--seed K] [--first K]
  *
- * As test/simulate/simulate.c. Each seed runs in a child of its own, two at a time, so that none
+ * As test/simulate/simulate.c; --until ends with the first seed that fails, and is 0 then: bugs are
+ * planted by planted.mjs. Each seed runs in a child of its own, two at a time, so that none
  * leaves anything to the next, and one that ends by an assertion is a finding like any other. */
 #include <signal.h>
 #include <stdarg.h>
@@ -68,6 +69,13 @@ void world_later(int32_t at, void (*call)(void *data), void *data)
     push(at, EVENT_CALL, NODES, 0, 0, later);
 }
 
+static uint16_t *lists[OPS + 1]; /* what was answered */
+static uint16_t list_counts[OPS + 1];
+static struct {
+    int node;
+    uint16_t life; /* of the node */
+} askers[OPS + 1]; /* whom a client asked */
+
 /* --- nodes ------------------------------------------------------------------------------------ */
 
 void node_start(int n)
@@ -98,7 +106,7 @@ static void node_ends(int n, bool power)
     whole->lane_open = false;
     whole->disk = power ? simdisk_crash(whole->disk, rnd(1u << 31)) : simdisk_copy(whole->disk);
     for (unsigned i = 1; i <= op_count; i++)
-        if (ops[i].status == STATUS_OPEN && ops[i].len == n) {
+        if (ops[i].status == STATUS_OPEN && askers[i].node == n) {
             ops[i].status = STATUS_UNKNOWN;
             ops[i].answered = now;
         }
@@ -144,9 +152,6 @@ void whole_ended(int n)
 
 /* --- clients ---------------------------------------------------------------------------------- */
 
-static uint16_t *lists[OPS + 1]; /* what was answered */
-static uint16_t list_counts[OPS + 1];
-
 void whole_answered(unsigned op, enum status status, const uint16_t *list, unsigned count)
 {
     struct op *x = &ops[op];
@@ -172,26 +177,36 @@ static unsigned ask(int n, unsigned shard, unsigned object, bool write)
     if (op_count == OPS)
         return 0;
     unsigned op = ++op_count;
-    ops[op] = (struct op){.shard = (uint8_t)shard,
-                          .object = (uint8_t)object,
-                          .write = write,
-                          .asked = now,
-                          .len = (uint16_t)n}; /* whom; until it is answered */
+    ops[op] = (struct op){
+        .shard = (uint8_t)shard, .object = (uint8_t)object, .write = write, .asked = now};
+    askers[op].node = n;
+    askers[op].life = nodes[n].life;
+    TRACE("node %d is asked for %s %u of object %u of shard %u", n, write ? "write" : "read", op,
+          object, shard);
     push(now + 8000, EVENT_OP_TIMEOUT, NODES, op, 0, NULL);
     whole_ask(n, op);
     return op;
 }
 
-static void client(void)
+/* `at` NODES: any of them. */
+static void client(unsigned at)
 {
     int burst = one_in(4) ? 5 : 1;
-    int n = (int)rnd(NODES);
+    int n = at < NODES ? (int)at : (int)rnd(NODES);
     for (int i = 0; i < burst; i++)
         (void)ask(n, rnd(SHARDS), rnd(OBJECTS), one_in(2));
 }
 
+/* Clients come to this node, or to any, when something has happened: that is what matters. */
+static void clients_come(unsigned at, unsigned count, uint32_t within_ms)
+{
+    for (unsigned i = 0; i < count && now < CALM_MS; i++)
+        push(now + (int32_t)rnd(within_ms), EVENT_CLIENT, NODES, at, 0, NULL);
+}
+
 /* --- faults ----------------------------------------------------------------------------------- */
 
+static unsigned focus; /* this seed's: of what there is more */
 static unsigned lost_disks;
 static int32_t lost_at;
 
@@ -200,6 +215,7 @@ static void freeze(int n, int32_t ms)
     nodes[n].frozen_until = now + ms;
     wholes[n].process.frozen_ns = (int64_t)nodes[n].frozen_until * 1000000;
     TRACE("node %d is frozen until %d", n, nodes[n].frozen_until);
+    clients_come((unsigned)n, 4, (uint32_t)ms + 500);
 }
 
 static void fault_node(int n)
@@ -220,6 +236,7 @@ static void fault_node(int n)
 
 static void fault_network(int n)
 {
+    clients_come((unsigned)n, 6, 5000);
     switch (rnd(3)) {
     case 0:
         nodes[n].no_engine = !nodes[n].no_engine;
@@ -264,11 +281,12 @@ static void lose_disk(int n)
     empty_disk(n);
 }
 
-/* The directory of another node, as it is at this moment, in place of a node's own: two processes
- * with one disk. One of them is displaced (C14), and gets an empty directory. */
+/* The directory of a node that is down, in place of a node's own: two processes with one disk, when
+ * the other is started. One of them is displaced, and gets an empty directory. (A copy of one that
+ * runs is of an earlier moment, and takes over at once: two answer until the other is told.) */
 static void clone_disk(int n, int from)
 {
-    if (n == from || !wholes[from].disk || engine_is_back() || lost_disks >= 2 ||
+    if (n == from || !wholes[from].disk || nodes[from].up || engine_is_back() || lost_disks >= 2 ||
         next_disk >= DISKS - 2 || !engine_may_lose(nodes[n].disk))
         return;
     if (lost_disks && now - lost_at < 6000)
@@ -351,7 +369,8 @@ void fault(void)
     int n = (int)rnd(NODES);
     if (calm)
         return;
-    switch (rnd(12)) {
+    static const uint8_t first[] = {0, 3, 5, 7, 8};
+    switch (focus < sizeof(first) && one_in(2) ? first[focus] : rnd(12)) {
     case 0:
     case 1:
     case 2:
@@ -465,12 +484,37 @@ static bool has_read(int but)
     return all;
 }
 
+/* C1 of object/call.h, O3 and O4 of remote/remote.h: calls of a lane to an object arrive in the
+ * order in which they were sent. A write is behind what was there when it ran, a read too. */
+static void check_order(unsigned shard, unsigned object, const uint16_t *writes, unsigned total)
+{
+    uint16_t at[OPS + 1] = {0};
+    for (unsigned i = 0; i < total; i++)
+        at[writes[i]] = (uint16_t)(i + 1);
+    for (unsigned b = 2; b <= op_count && !failed; b++) {
+        const struct op *y = &ops[b];
+        bool ran = y->write ? at[b] : y->status == STATUS_OK;
+        for (unsigned a = 1; a < b && ran && y->shard == shard && y->object == object; a++) {
+            const struct op *x = &ops[a];
+            if (x->shard != shard || x->object != object || askers[a].node != askers[b].node ||
+                askers[a].life != askers[b].life || !(x->write ? at[a] : x->status == STATUS_OK))
+                continue;
+            unsigned first = x->write ? at[a] : x->len, second = y->write ? at[b] : y->len;
+            if (y->write ? first >= second : first > second)
+                fail("op %u of shard %u came before %u of the same lane, which was sent first", b,
+                     shard, a);
+        }
+    }
+}
+
 static void check_end(void)
 {
     for (unsigned shard = 0; shard < SHARDS; shard++)
         for (unsigned object = 0; object < OBJECTS && !failed; object++) {
             unsigned op = reads[shard][object];
             history_check(shard, object, lists[op], list_counts[op]);
+            if (!failed && !was_accepted)
+                check_order(shard, object, lists[op], list_counts[op]);
         }
 }
 
@@ -531,6 +575,7 @@ static void begin(uint64_t seed)
     verified = one_in(4);
     replicas = one_in(4) ? 3 : 2;
     tries_others = one_in(3);
+    focus = rnd(8);
     engine_reset();
     net_reset();
     pg_reset();
@@ -544,7 +589,7 @@ static void begin(uint64_t seed)
     }
     next_disk = NODES + 1;
     for (int i = 0; i < OPS_SPREAD; i++)
-        push(600 + (int32_t)rnd(CALM_MS + QUIET_MS - 600), EVENT_CLIENT, NODES, SHARDS, 0, NULL);
+        push(600 + (int32_t)rnd(CALM_MS + QUIET_MS - 600), EVENT_CLIENT, NODES, NODES, 0, NULL);
     may_accept = one_in(8);
     if (one_in(4))
         for (int32_t at = 2000; one_in(2) && at < CALM_MS - 2000; at += 2000 + (int32_t)rnd(4000)) {
@@ -579,7 +624,7 @@ static void dispatch(struct event *event)
         break;
     case EVENT_CLIENT:
         if (phase <= PHASE_SETTLE && now < CALM_MS + QUIET_MS)
-            client();
+            client(event->a);
         break;
     case EVENT_MOVE:
         wholes[event->node].move_shard = (int)event->a;
@@ -601,6 +646,7 @@ static void dispatch(struct event *event)
     if (engine_version() != version_seen) {
         version_seen = engine_version();
         pg_hint_all();
+        clients_come(NODES, calm ? 0 : 1 + rnd(2), 400);
     }
 }
 
@@ -754,7 +800,7 @@ static int report(uint64_t first, uint64_t count)
 int main(int argc, char **argv)
 {
     uint64_t first = 1, count = 1000;
-    bool one = false;
+    bool one = false, until = false;
     struct cn_err err;
     /* Addresses decide the order in some tables. */
     if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE) &&
@@ -763,6 +809,9 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--seeds")) {
+            count = strtoull(value, NULL, 10);
+        } else if (!strcmp(argv[i], "--until")) {
+            until = true;
             count = strtoull(value, NULL, 10);
         } else if (!strcmp(argv[i], "--first") || !strcmp(argv[i], "--seed")) {
             one = one || !strcmp(argv[i], "--seed");
@@ -781,6 +830,13 @@ int main(int argc, char **argv)
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (results == MAP_FAILED)
         return 2;
+    if (until) {
+        char what[sizeof(failure)];
+        uint64_t found = run_many(first, count, true, what, sizeof(what));
+        if (found)
+            printf("%llu %s\n", (unsigned long long)found, what);
+        return found == 0;
+    }
     if (!one)
         return report(first, count);
     trace_on = true;
