@@ -14,6 +14,7 @@
 #include "config/adminconf.h"
 #include "fleet/backup_manifest.h"
 #include "fleet/cluster_restore.h"
+#include "object/moved.h"
 #include "object/secret.h"
 #include "project/classes.h"
 #include "server/offline.h"
@@ -56,8 +57,13 @@ static void check_others(struct cn_disk *disk, const char *path, struct cn_check
     struct cn_err err = {0};
     struct cn_classes classes;
     struct cn_tokens *tokens;
+    struct cn_moved *moved;
     if (cn_secret_check(disk, &err) < 0)
         found(report, err.text);
+    if (cn_moved_load(disk, &moved, &err) < 0)
+        found(report, err.text);
+    else
+        cn_moved_free(moved);
     if (cn_classes_load(&classes, disk, &err) < 0)
         found(report, err.text);
     else

@@ -72,9 +72,22 @@ void cn_import_tell(struct cn_import *import, enum cn_import_kind kind,
     putchar('\n');
 }
 
+static bool has_counts(const struct cn_import *import)
+{
+    uint64_t sum = 0;
+    for (int kind = 0; kind < CN_IMPORT_KINDS; kind++)
+        for (int i = 0; i < CN_IMPORT_OUTCOMES; i++)
+            sum += import->counts[kind][i];
+    return sum > 0;
+}
+
 static void print_report(const struct cn_import *import)
 {
     struct cn_table table;
+    if (!has_counts(import)) {
+        puts("there is nothing in it that could come");
+        return;
+    }
     if (import->told > TOLD_MAX)
         fprintf(stderr, "cairn: %llu more did not come\n",
                 (unsigned long long)(import->told - TOLD_MAX));
@@ -157,10 +170,25 @@ void cn_import_list_free(struct cn_strings_owned *names)
     cn_free(names->items);
 }
 
+int cn_import_check_path(struct cn_import *import, const char *path, struct cn_err *err)
+{
+    size_t size = strlen(import->source);
+    char *real = realpath(path, NULL);
+    int rc = 0;
+    if (!real)
+        rc = cn_err_errno(err, errno, "cannot read %s", path);
+    else if (strncmp(real, import->source, size) != 0 || real[size] != '/')
+        rc = cn_err_set(err, CN_EDENIED, "%s leads out of the source", path);
+    free(real);
+    return rc;
+}
+
 int cn_import_open(struct cn_import *import, const char *path, struct cn_plain **plain,
                    struct cn_err *err)
 {
-    int rc = cn_plain_copy(path, import->scratch, err);
+    int rc = cn_import_check_path(import, path, err);
+    if (rc == 0)
+        rc = cn_plain_copy(path, import->scratch, err);
     return rc < 0 ? rc : cn_plain_open(import->scratch, plain, err);
 }
 
@@ -335,7 +363,7 @@ static int run(const struct cn_args *args)
                        : import_folder(options, args->rest[0], &import, &err);
     if (import.scratch && import.json)
         print_json_report(&import);
-    else if (import.scratch)
+    else if (rc == 0 || has_counts(&import))
         print_report(&import);
     if (rc == 0 && missing(&import))
         rc = cn_err_set(&err, CN_EEXISTS, "%llu did not come; what did is durable",

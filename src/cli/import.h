@@ -56,6 +56,8 @@ struct cn_import {
 /* Counts a thing; tells it if it did not come. `why` may be NULL. */
 void cn_import_tell(struct cn_import *import, enum cn_import_kind kind,
                     enum cn_import_outcome outcome, const char *what, const char *why);
+/* CN_EDENIED: links on its way lead out of the source (J1). */
+int cn_import_check_path(struct cn_import *import, const char *path, struct cn_err *err);
 /* Opens what the simulator has stored at `path`, from a copy. */
 struct cn_plain;
 int cn_import_open(struct cn_import *import, const char *path, struct cn_plain **plain,

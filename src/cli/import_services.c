@@ -82,6 +82,9 @@ static int files_add(struct files *files, const struct place *place, const char 
     files->paths[files->count++] = path;
     if (lstat(path, &info) < 0)
         return cn_err_errno(err, errno, "its body cannot be read");
+    int rc = cn_import_check_path(place->import, path, err);
+    if (rc < 0)
+        return rc;
     if (!S_ISREG(info.st_mode))
         return cn_err_set(err, CN_EINVALID, "its body is no file");
     files->size += info.st_size;

@@ -5,7 +5,7 @@ import net from "node:net";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-const BATCH = 50;
+const BATCH = 10; // of one request: wrangler gives up on those that take long
 
 /** A copy of the application. */
 export function copyApp(dir) {

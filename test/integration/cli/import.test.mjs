@@ -85,6 +85,9 @@ test("what cannot come is told by name, and the rest comes", (t) => {
   rmSync(path.join(rooms, `${b}-wal`), { force: true });
   renameSync(path.join(rooms, c), path.join(dir, "elsewhere"));
   symlinkSync(path.join(dir, "elsewhere"), path.join(rooms, c)); // a link is no file of the source
+  const kv = path.join(state, "kv", readdirSync(path.join(state, "kv")).find((name) => /^[0-9a-f]{32}$/.test(name)), "blobs");
+  renameSync(kv, path.join(dir, "blobs")); // so is a folder that leads elsewhere
+  symlinkSync(path.join(dir, "blobs"), kv);
   const forged = `${"0".repeat(64)}.sqlite`;
   cpSync(path.join(rooms, d), path.join(rooms, forged));
   cpSync(path.join(rooms, d), path.join(rooms, `${"x".repeat(200)}.sqlite`));
@@ -101,11 +104,18 @@ test("what cannot come is told by name, and the rest comes", (t) => {
   says(/^objects mover\/Room 0{64}: the id is none of this class/);
   says(/^objects mover\/Room x+: its file is not named by an id/);
   says(/^objects mover-Gone: no worker/);
+  says(/^kv .*: .* leads out of the source/);
   says(/^r2 files .*: its body has another size/);
   says(/^r2 files .*: its body cannot be read/);
   assert.equal(told.filter((line) => line.startsWith("objects")).length, 5);
   assert.equal(result.report.objects.came, COUNT - 3);
-  assert.equal(run(["check", path.join(dir, ".cairn")]).status, 0);
+  const data = path.join(dir, ".cairn"), [ids] = readdirSync(path.join(data, "moved"));
+  assert.equal(run(["check", data]).status, 0);
+  writeFileSync(path.join(data, "moved", ids), "damaged");
+  const checked = run(["check", data]);
+  assert.equal(checked.status, 1);
+  assert.match(checked.stdout + checked.stderr, /moved\/0000000\d\.ids is damaged/);
+  assert.match(run(["import", state]).stderr, /is damaged: put it back/);
 });
 
 test("an import that is killed is gone on with", async (t) => {
