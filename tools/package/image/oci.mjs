@@ -61,7 +61,8 @@ function image(arch, root) {
 }
 
 const images = roots.map((each) => each.split("=")).map(([arch, root]) => image(arch, root));
-const named = { "org.opencontainers.image.ref.name": version };
+// What it is called once it is loaded: the first for podman, the second for docker and containerd.
+const named = { "org.opencontainers.image.ref.name": `cairn:${version}`, "io.containerd.image.name": `docker.io/library/cairn:${version}` };
 // An index of several images is one blob that has the name.
 const all = images.length === 1 ? { ...images[0], annotations: named } : {
   ...json("application/vnd.oci.image.index.v1+json",
