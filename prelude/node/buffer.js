@@ -249,7 +249,7 @@ Object.assign(Buffer.prototype, {
     if (typeof offset === "string" && length === undefined) [offset, encoding] = [0, offset];
     else if (typeof length === "string") [length, encoding] = [undefined, length];
     else if (offset === undefined) [length, encoding] = [undefined, undefined];
-    offset ??= 0;
+    if (offset === undefined) offset = 0;
     validateInteger(offset, "offset", 0, this.length);
     if (length === null) throw invalidArgType("length", "of type number", length);
     if (length !== undefined) validateInteger(length, "length", 0, this.length);

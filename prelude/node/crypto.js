@@ -49,6 +49,7 @@ class Digest extends Transform {
     return this.#state;
   }
   update(data, encoding = undefined) {
+    if (typeof data !== "string" && !ArrayBuffer.isView(data)) throw invalidArgType("data", ["string", "Buffer", "TypedArray", "DataView"], data);
     updateHash(this.state, bytesOf(data, "data", encoding ?? "utf8"));
     return this;
   }

@@ -43,10 +43,11 @@ const extensionOf = (base) => {
   return at < 0 ? "" : base.slice(at);
 };
 
-function withoutSuffix(path, base, suffix) {
+/** `from`: behind the drive. */
+function withoutSuffix(path, base, suffix, from = 0) {
   if (suffix === undefined || suffix === "" || suffix.length > path.length) return base;
   if (suffix === path) return "";
-  if (base === "") return path; // separators alone
+  if (base === "") return path.slice(from); // separators alone
   return base !== suffix && base.endsWith(suffix) ? base.slice(0, -suffix.length) : base;
 }
 
@@ -270,7 +271,7 @@ const win32 = {
     check(path);
     const from = /^[a-z]:/i.test(path) ? 2 : 0;
     const [start, end] = lastSegment(path, from, isWindowsSeparator);
-    return withoutSuffix(path, path.slice(start, end), suffix);
+    return withoutSuffix(path, path.slice(start, end), suffix, from);
   },
   extname(path) {
     check(path);

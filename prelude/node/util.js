@@ -180,8 +180,8 @@ function styleCodes(name) {
   throw invalidArgValue("format", name, `must be one of: ${Object.keys(inspect.colors).map((k) => `'${k}'`).join(", ")}`);
 }
 export function styleText(style, text, options = undefined) {
-  if (typeof style !== "string" && !Array.isArray(style)) throw invalidArgValue("format", style, `must be one of: ${Object.keys(inspect.colors).map((k) => `'${k}'`).join(", ")}`);
   validateString(text, "text");
+  if (typeof style !== "string" && !Array.isArray(style)) throw invalidArgValue("format", style, `must be one of: ${Object.keys(inspect.colors).map((k) => `'${k}'`).join(", ")}`);
   if (options?.validateStream !== undefined && typeof options.validateStream !== "boolean") throw invalidArgType("options.validateStream", "of type boolean", options.validateStream);
   const stream = options?.stream;
   if (stream !== undefined && options.validateStream !== false && !(stream instanceof ReadableStream || stream instanceof WritableStream || (isObject(stream) && typeof stream.pipe === "function") || typeof stream?.write === "function")) {

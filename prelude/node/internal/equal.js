@@ -88,7 +88,7 @@ function compareObjects(a, b, mode, seen) {
   if (mode !== "loose" && getPrototypeOf(a) !== getPrototypeOf(b)) return false;
   if (tagOf(a) !== tagOf(b)) return false;
   if (Array.isArray(a) !== Array.isArray(b)) return false;
-  if (a instanceof WeakMap || a instanceof WeakSet || a instanceof Promise) return false;
+  if (a instanceof WeakMap || a instanceof WeakSet) return false;
   if (!compareInside(a, b, mode)) return false;
   // Within a cycle a pair that is being compared already is equal unless something else differs.
   const partners = seen.get(a);

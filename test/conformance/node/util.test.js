@@ -108,3 +108,18 @@ test("util.styleText wants a stream where one is given", () => {
   assertThrows(TypeError, () => util.styleText("red", "x", { stream: {} }));
   assertEquals(util.styleText("red", "x", { stream: {}, validateStream: false }), "\x1b[31mx\x1b[39m");
 });
+
+test("promises are compared by their own properties", () => {
+  assert(util.isDeepStrictEqual(Promise.resolve(1), Promise.resolve(2)));
+  assert(!util.isDeepStrictEqual(Object.assign(Promise.resolve(1), { a: 1 }), Promise.resolve(1)));
+});
+
+test("path.win32.basename of a drive with a suffix", () => {
+  assertEquals([path.win32.basename("C:", ".d"), path.win32.basename("C:"), path.win32.basename("C:a.d", ".d")], ["", "", "a"]);
+});
+
+test("hashes take texts and views, no ArrayBuffer", () => {
+  assertThrows(TypeError, () => crypto.createHash("sha1").update(new ArrayBuffer(2)));
+  assertThrows(TypeError, () => crypto.createHmac("sha1", "k").update(new ArrayBuffer(2)));
+  assertEquals(crypto.createHash("sha1").update(new DataView(new ArrayBuffer(2))).digest("hex"), "1489f923c4dca729178b3e3233458550d8dddf29");
+});
