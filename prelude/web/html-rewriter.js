@@ -271,6 +271,7 @@ class Session {
     const { handle } = this;
     for (;;) {
       const event = native.htmlNext(handle, status);
+      if (event === HtmlEvent.PAUSE) continue; // a turn that takes too long ends here
       if (event === HtmlEvent.NEED_INPUT || event === HtmlEvent.DONE) {
         output.push(native.htmlOutput(handle));
         return undefined;

@@ -77,36 +77,105 @@ static unsigned wildcard_count(const char *text, unsigned *splats)
     return count;
 }
 
-/* `stop` ends what a placeholder may stand for: '/' in paths, '.' in hosts. */
+/* A placeholder and the text behind it, up to the next one. */
+struct piece {
+    bool splat;
+    const char *name, *literal; /* in the pattern */
+    size_t name_size, literal_size;
+};
+
+static size_t literal_size(const char *pattern)
+{
+    size_t size = 0;
+    while (pattern[size] && pattern[size] != '*' && !placeholder_size(pattern + size))
+        size++;
+    return size;
+}
+
+static size_t split_pieces(const char *pattern, struct piece pieces[CN_ASSET_CAPTURES_MAX])
+{
+    size_t count = 0;
+    while (*pattern) {
+        CN_ASSERT(count < CN_ASSET_CAPTURES_MAX);
+        struct piece *piece = &pieces[count++];
+        piece->splat = *pattern == '*';
+        size_t size = piece->splat ? 1 : placeholder_size(pattern);
+        piece->name = piece->splat ? "splat" : pattern + 1;
+        piece->name_size = piece->splat ? 5 : size - 1;
+        piece->literal = pattern + size;
+        piece->literal_size = literal_size(piece->literal);
+        pattern = piece->literal + piece->literal_size;
+    }
+    return count;
+}
+
+static bool has_bit(const uint64_t *set, size_t bit)
+{
+    return set[bit / 64] >> (bit % 64) & 1;
+}
+
+/* Sets `fits` to the places where the text behind `piece` may begin, so that `next` stands for
+ * something from its end up to one of `next_fits`. */
+static void find_places(const struct piece *piece, const struct piece *next,
+                        const uint64_t *next_fits, const char *text, size_t size, char stop,
+                        uint64_t *fits)
+{
+    size_t nearest = SIZE_MAX, stopped = SIZE_MAX; /* the first that fits and the first `stop` */
+    size_t least = next->splat ? 0 : 1;
+    for (size_t from = size + 1; from-- > piece->literal_size;) {
+        if (from + least <= size && has_bit(next_fits, from + least))
+            nearest = from + least;
+        if (from < size && text[from] == stop && !next->splat)
+            stopped = from;
+        size_t at = from - piece->literal_size;
+        if (nearest <= size && nearest <= stopped &&
+            memcmp(text + at, piece->literal, piece->literal_size) == 0)
+            fits[at / 64] |= 1ull << (at % 64);
+    }
+}
+
+/* `stop` ends what a placeholder may stand for: '/' in paths, '.' in hosts. Each stands for as
+ * much as it can, the first before the others.
+ *
+ * P1  Time grows with the text times the pattern: for each piece the places where what follows
+ *     fits are found once, from the last to the first, and no way is tried twice. */
 static bool match(const char *pattern, const char *text, const char *end, char stop,
                   struct cn_asset_captures *captures)
 {
-    while (*pattern) {
-        bool splat = *pattern == '*';
-        size_t size = splat ? 1 : placeholder_size(pattern);
-        if (!size) {
-            if (text == end || *text != *pattern)
-                return false;
-            text++;
-            pattern++;
-            continue;
-        }
-        size_t limit = 0;
-        while (text + limit < end && (splat || text[limit] != stop))
-            limit++;
-        size_t index = captures->count++;
-        captures->items[index] =
-            (struct cn_asset_capture){splat ? "splat" : pattern + 1, splat ? 5 : size - 1, text, 0};
-        /* The longest first, as a regular expression does it. */
-        for (size_t take = limit + 1; take-- > (splat ? 0 : 1);) {
-            captures->items[index].value_size = take;
-            if (match(pattern + size, text + take, end, stop, captures))
-                return true;
-        }
-        captures->count = index;
+    size_t head = literal_size(pattern), size = (size_t)(end - text);
+    if (size < head || memcmp(text, pattern, head) != 0)
         return false;
+    struct piece pieces[CN_ASSET_CAPTURES_MAX];
+    size_t count = split_pieces(pattern + head, pieces);
+    if (count == 0)
+        return size == head;
+    const struct piece *last = &pieces[count - 1];
+    if (size - head < last->literal_size ||
+        memcmp(end - last->literal_size, last->literal, last->literal_size) != 0)
+        return false;
+    size_t words = size / 64 + 1;
+    uint64_t *fits = cn_alloc_zero(count * words * sizeof(*fits));
+    size_t tail = size - last->literal_size;
+    fits[(count - 1) * words + tail / 64] |= 1ull << (tail % 64);
+    for (size_t i = count - 1; i-- > 0;)
+        find_places(&pieces[i], &pieces[i + 1], fits + (i + 1) * words, text, size, stop,
+                    fits + i * words);
+    size_t at = head, index = 0;
+    for (; index < count; index++) {
+        const struct piece *piece = &pieces[index];
+        size_t limit = at, least = at + (piece->splat ? 0 : 1);
+        while (limit < size && (piece->splat || text[limit] != stop))
+            limit++;
+        while (limit >= least && !has_bit(fits + index * words, limit))
+            limit--;
+        if (limit < least)
+            break;
+        captures->items[captures->count++] =
+            (struct cn_asset_capture){piece->name, piece->name_size, text + at, limit - at};
+        at = limit + piece->literal_size;
     }
-    return text == end;
+    cn_free(fits);
+    return index == count;
 }
 
 bool cn_asset_pattern_match(const struct cn_asset_pattern *pattern, const char *host,
@@ -140,24 +209,27 @@ void cn_asset_fill(const char *text, const struct cn_asset_captures *captures, s
 
 bool cn_asset_glob(const char *pattern, const char *text, size_t text_size)
 {
-    const char *end = text + text_size, *star = NULL, *star_text = NULL;
-    while (text < end) {
-        if (*pattern == '*') {
-            star = ++pattern;
-            star_text = text;
-        } else if (*pattern == *text && *pattern) {
-            pattern++;
-            text++;
-        } else if (star) {
-            pattern = star;
-            text = ++star_text;
-        } else {
+    const char *end = text + text_size, *star = strchr(pattern, '*');
+    size_t size = star ? (size_t)(star - pattern) : strlen(pattern);
+    if (text_size < size || memcmp(text, pattern, size) != 0)
+        return false;
+    text += size;
+    if (!star)
+        return text == end;
+    /* P1: what stands between two stars is taken where it comes first, and never again. */
+    for (;;) {
+        pattern = star + 1;
+        star = strchr(pattern, '*');
+        size = star ? (size_t)(star - pattern) : strlen(pattern);
+        if ((size_t)(end - text) < size)
             return false;
-        }
+        if (!star)
+            return memcmp(end - size, pattern, size) == 0;
+        text = memmem(text, (size_t)(end - text), pattern, size);
+        if (!text)
+            return false;
+        text += size;
     }
-    while (*pattern == '*')
-        pattern++;
-    return !*pattern;
 }
 
 /* ---- lines -------------------------------------------------------------------------- */
@@ -478,49 +550,84 @@ static bool match_class(const char *pattern, char c, size_t *size)
     return found != negated;
 }
 
-/* As gitignore has it: '*' and '?' do not stand for '/', "**" does. */
+/* The places in a pattern of .assetsignore that what was read may have led to. */
+enum { THERE = 1, REACHED = 2 }; /* behind a "**", which stands for folders, only when reached */
+struct places {
+    uint8_t at[CN_ASSET_LINE_SIZE_MAX + 1];
+};
+
+static bool is_double_star(const char *pattern)
+{
+    return pattern[0] == '*' && pattern[1] == '*';
+}
+
+/* Behind the "**" at `at`, and the '/' that belongs to it. */
+static size_t behind_double_star(const char *pattern, size_t at)
+{
+    return at + 2 + (pattern[at + 2] == '/');
+}
+
+/* A star may stand for nothing. */
+static void reach(struct places *places, const char *pattern, size_t at)
+{
+    while (!(places->at[at] & REACHED)) {
+        places->at[at] = THERE | REACHED;
+        if (pattern[at] != '*')
+            return;
+        at = is_double_star(pattern + at) ? behind_double_star(pattern, at) : at + 1;
+    }
+}
+
+/* What follows `at` when `c` is read. */
+static void step(struct places *next, const char *pattern, size_t at, char c)
+{
+    size_t class_size;
+    if (is_double_star(pattern + at)) {
+        size_t behind = behind_double_star(pattern, at);
+        next->at[at] |= THERE;
+        if (c == '/' || behind == at + 2)
+            reach(next, pattern, behind);
+    } else if (pattern[at] == '*') {
+        if (c != '/')
+            reach(next, pattern, at);
+    } else if (pattern[at] == '?' && c != '/') {
+        reach(next, pattern, at + 1);
+    } else {
+        if (pattern[at] == '[' && c != '/') {
+            bool fits = match_class(pattern + at, c, &class_size);
+            if (class_size) {
+                if (fits)
+                    reach(next, pattern, at + class_size);
+                return;
+            }
+        }
+        if (pattern[at] == '\\' && pattern[at + 1])
+            at++;
+        if (pattern[at] == c)
+            reach(next, pattern, at + 1);
+    }
+}
+
+/* As gitignore has it: '*' and '?' do not stand for '/', "**" does. P1 */
 static bool match_ignore(const char *pattern, const char *path)
 {
-    for (; *pattern; pattern++, path++) {
-        size_t class_size;
-        if (pattern[0] == '*' && pattern[1] == '*') {
-            pattern += 2;
-            bool folders = *pattern == '/';
-            pattern += folders;
-            for (const char *at = path;; at++) {
-                if ((!folders || at == path || at[-1] == '/') && match_ignore(pattern, at))
-                    return true;
-                if (!*at)
-                    return false;
+    size_t size = strlen(pattern);
+    struct places now = {0};
+    reach(&now, pattern, 0);
+    for (; *path; path++) {
+        struct places next = {0};
+        bool any = false;
+        for (size_t at = 0; at < size; at++) {
+            if (now.at[at]) {
+                step(&next, pattern, at, *path);
+                any = true;
             }
         }
-        if (*pattern == '*') {
-            for (const char *at = path;; at++) {
-                if (match_ignore(pattern + 1, at))
-                    return true;
-                if (!*at || *at == '/')
-                    return false;
-            }
-        }
-        if (!*path)
+        if (!any)
             return false;
-        if (*pattern == '?' && *path != '/')
-            continue;
-        if (*pattern == '[' && *path != '/') {
-            bool fits = match_class(pattern, *path, &class_size);
-            if (class_size) {
-                if (!fits)
-                    return false;
-                pattern += class_size - 1;
-                continue;
-            }
-        }
-        if (*pattern == '\\' && pattern[1])
-            pattern++;
-        if (*pattern != *path)
-            return false;
+        now = next;
     }
-    return !*path;
+    return now.at[size];
 }
 
 bool cn_asset_ignored(const struct cn_asset_rules *rules, const char *path, bool is_folder)

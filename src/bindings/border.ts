@@ -52,7 +52,7 @@ export const enum CertificateQuestion { HOST = 0, EMAIL = 1, IP = 2, ISSUED = 3,
 /** Operations of crypto(). C: OP_ for webcrypto.c */
 export const enum CryptoOp { DIGEST = 0, HMAC = 1, HMAC_VERIFY = 2, CIPHER = 3, HKDF = 4, PBKDF2 = 5, SIGN = 6, VERIFY = 7, RSA_OAEP = 8, AGREE = 9, GENERATE = 10, IMPORT_PKCS8 = 11, IMPORT_SPKI = 12, IMPORT_RAW = 13, EXPORT_RAW = 14, IMPORT_PARTS = 15, EXPORT_PARTS = 16 }
 /** What htmlNext() has found. C: CN_HTML_ in html/rewriter.h */
-export const enum HtmlEvent { DONE = 0, NEED_INPUT = 1, ELEMENT = 2, TEXT = 3, COMMENT = 4, DOCTYPE = 5, END_TAG = 6, DOCUMENT_END = 7 }
+export const enum HtmlEvent { DONE = 0, NEED_INPUT = 1, ELEMENT = 2, TEXT = 3, COMMENT = 4, DOCTYPE = 5, END_TAG = 6, DOCUMENT_END = 7, PAUSE = 8 }
 /** What handlers want to see, a bit each. C: CN_HTML_WANTS_ in html/rewriter.h */
 export const enum HtmlWants { ELEMENT = 1, TEXT = 2, COMMENTS = 4, DOCTYPE = 8, END = 16 }
 /** Where something is inserted. C: CN_HTML_ in html/rewriter.h */

@@ -6,6 +6,9 @@
  * R2  Between two calls of next() either no token is current (event NEED_INPUT) or its handlers
  *     are being called one by one; it is settled, emitted and passed by the call after the last.
  * R3  handlers[i].open is the number of frames whose matched set contains a selector of i.
+ * R4  Work grows with the document, however it is made and cut into chunks, and with what the
+ *     selectors have to look at in each tag. It is counted; after so much of it the owner is asked
+ *     (CN_HTML_PAUSE), so whoever holds the thread for too long can be ended.
  *
  * Elements nest by their tags alone: a start tag opens, unless the element is void, and an end tag
  * closes the nearest open element of its name and all inside it. That is not the tree of the
@@ -15,14 +18,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/map.h"
 #include "base/mem.h"
+#include "base/rand.h"
 
 enum namespace { NS_HTML, NS_SVG, NS_MATHML };
-
-struct type_count {
-    uint64_t name_hash;
-    uint32_t count;
-};
 
 struct cn_html_frame {
     uint64_t name_hash;
@@ -36,8 +36,8 @@ struct cn_html_frame {
     char *new_name;
     struct cn_html_changes end_changes;
     int64_t end_handler;
-    struct type_count *types; /* of its children, where a selector asks */
-    uint32_t type_count, type_capacity;
+    uint32_t outer;               /* the next open element of the same name, 0: none */
+    struct cn_html_numbers types; /* children of each name, where a selector asks */
 };
 
 /* ---- small things ---- */
@@ -57,13 +57,13 @@ static void changes_fini(struct cn_html_changes *changes)
     cn_buf_fini(&changes->replacement);
 }
 
-static void prepend(struct cn_buf *buf, const struct cn_buf *what)
+/* The buffer goes from its end to its beginning, so that what comes first is added last. */
+static void prepend(struct cn_buf *reversed, const struct cn_buf *what)
 {
-    struct cn_buf joined = {0};
-    cn_buf_append(&joined, what->data, what->size);
-    cn_buf_append(&joined, buf->data, buf->size);
-    cn_buf_fini(buf);
-    *buf = joined;
+    cn_buf_append(reversed, what->data, what->size);
+    uint8_t *at = reversed->data + reversed->size - what->size;
+    for (size_t i = 0; i < what->size; i++)
+        at[i] = what->data[what->size - 1 - i];
 }
 
 /* Names are compared as numbers that the compiler knows. */
@@ -126,6 +126,52 @@ static uint64_t *frame_set(struct cn_html_rewriter *rewriter, size_t frame, int 
     return words ? rewriter->sets + (frame * 2 + (size_t)which) * words : NULL;
 }
 
+/* ---- numbers by name ---- */
+
+static struct cn_html_number *find_slot(struct cn_html_rewriter *rewriter,
+                                        const struct cn_html_numbers *numbers, uint64_t hash)
+{
+    size_t mask = numbers->capacity - 1;
+    size_t at = cn_hash_bytes(rewriter->seed, &hash, sizeof(hash)) & mask;
+    for (; numbers->slots[at].used && numbers->slots[at].name_hash != hash; at = (at + 1) & mask)
+        rewriter->work++;
+    return &numbers->slots[at];
+}
+
+/* Makes room for one more; those that are 0 go. */
+static void grow_numbers(struct cn_html_rewriter *rewriter, struct cn_html_numbers *numbers)
+{
+    struct cn_html_numbers old = *numbers;
+    size_t kept = 0;
+    for (size_t i = 0; i < old.capacity; i++)
+        kept += old.slots[i].number != 0;
+    numbers->capacity = 16;
+    while (numbers->capacity < kept * 4)
+        numbers->capacity *= 2;
+    numbers->count = kept;
+    numbers->slots = cn_alloc_zero(numbers->capacity * sizeof(*numbers->slots));
+    for (size_t i = 0; i < old.capacity; i++)
+        if (old.slots[i].number)
+            *find_slot(rewriter, numbers, old.slots[i].name_hash) = old.slots[i];
+    rewriter->work += old.capacity;
+    cn_free(old.slots);
+}
+
+/* The number of a name, 0 at first; valid until the next call. */
+static uint32_t *number_of(struct cn_html_rewriter *rewriter, struct cn_html_numbers *numbers,
+                           uint64_t hash)
+{
+    if (numbers->count >= numbers->capacity / 2)
+        grow_numbers(rewriter, numbers);
+    struct cn_html_number *slot = find_slot(rewriter, numbers, hash);
+    numbers->count += !slot->used;
+    slot->used = true;
+    slot->name_hash = hash;
+    return &slot->number;
+}
+
+/* ---- the stack ---- */
+
 static struct cn_html_frame *push_frame(struct cn_html_rewriter *rewriter)
 {
     if (rewriter->depth == rewriter->frame_capacity) {
@@ -160,25 +206,15 @@ static void pop_frame(struct cn_html_rewriter *rewriter)
     CN_ASSERT(rewriter->depth > 1);
     struct cn_html_frame *frame = top(rewriter);
     count_handlers(rewriter, frame_set(rewriter, rewriter->depth - 1, 0), -1);
-    rewriter->open_names[frame->name_hash % CN_ARRAY_COUNT(rewriter->open_names)]--;
+    *number_of(rewriter, &rewriter->open_names, frame->name_hash) = frame->outer;
     if (frame->drops_content)
         rewriter->dropping--;
     if (frame->has_end) {
         changes_fini(&frame->end_changes);
         cn_free(frame->new_name);
     }
-    cn_free(frame->types);
+    cn_free(frame->types.slots);
     rewriter->depth--;
-}
-
-static uint32_t next_type_index(struct cn_html_frame *parent, uint64_t hash)
-{
-    for (uint32_t i = 0; i < parent->type_count; i++)
-        if (parent->types[i].name_hash == hash)
-            return ++parent->types[i].count;
-    CN_GROW(parent->types, parent->type_count, parent->type_capacity);
-    parent->types[parent->type_count++] = (struct type_count){hash, 1};
-    return 1;
 }
 
 /* ---- life ---- */
@@ -188,6 +224,7 @@ void cn_html_rewriter_init(struct cn_html_rewriter *rewriter)
     memset(rewriter, 0, sizeof(*rewriter));
     rewriter->event = CN_HTML_NEED_INPUT;
     rewriter->end_handler = -1;
+    cn_rand_secure(&rewriter->seed, sizeof(rewriter->seed));
 }
 
 static void clear_edits(struct cn_html_rewriter *rewriter)
@@ -203,7 +240,8 @@ void cn_html_rewriter_fini(struct cn_html_rewriter *rewriter)
     while (rewriter->depth > 1)
         pop_frame(rewriter);
     if (rewriter->depth)
-        cn_free(rewriter->frames[0].types);
+        cn_free(rewriter->frames[0].types.slots);
+    cn_free(rewriter->open_names.slots);
     clear_edits(rewriter);
     cn_free(rewriter->edits);
     cn_free(rewriter->frames);
@@ -261,7 +299,8 @@ void cn_html_rewriter_feed(struct cn_html_rewriter *rewriter, const void *bytes,
     rewriter->at -= rewriter->emitted;
     rewriter->emitted = 0;
     cn_buf_append(&rewriter->input, bytes, size);
-    if (size && memchr(bytes, '>', size))
+    rewriter->closes |= size && memchr(bytes, '>', size);
+    if (rewriter->closes && rewriter->input.size - rewriter->at >= rewriter->enough)
         rewriter->starved = false;
 }
 
@@ -294,6 +333,18 @@ static void put(struct cn_html_rewriter *rewriter, const void *bytes, size_t siz
 static void put_buf(struct cn_html_rewriter *rewriter, const struct cn_buf *buf)
 {
     put(rewriter, buf->data, buf->size);
+}
+
+/* What was prepended; it is used once. */
+static void put_reversed(struct cn_html_rewriter *rewriter, struct cn_buf *buf)
+{
+    for (size_t i = 0; i < buf->size / 2; i++) {
+        uint8_t byte = buf->data[i];
+        buf->data[i] = buf->data[buf->size - 1 - i];
+        buf->data[buf->size - 1 - i] = byte;
+    }
+    put(rewriter, buf->data, buf->size);
+    cn_buf_clear(buf);
 }
 
 static bool is_changed(const struct cn_html_changes *changes)
@@ -375,9 +426,9 @@ static void settle_element(struct cn_html_rewriter *rewriter)
         else
             put_start_tag(rewriter);
         if (opens)
-            put_buf(rewriter, &rewriter->inner);
+            put_reversed(rewriter, &rewriter->inner);
         if (!opens)
-            put_buf(rewriter, &changes->after);
+            put_reversed(rewriter, &changes->after);
         rewriter->emitted = token_end(rewriter);
     }
     if (!opens)
@@ -389,7 +440,9 @@ static void settle_element(struct cn_html_rewriter *rewriter)
     frame->ns = (uint8_t)ns;
     frame->content_ns =
         (uint8_t)(ns != NS_HTML && is_integration_point(ns, frame->name_hash) ? NS_HTML : ns);
-    rewriter->open_names[frame->name_hash % CN_ARRAY_COUNT(rewriter->open_names)]++;
+    uint32_t *innermost = number_of(rewriter, &rewriter->open_names, frame->name_hash);
+    frame->outer = *innermost;
+    *innermost = (uint32_t)(rewriter->depth - 1);
     size_t words = cn_html_selectors_words(&rewriter->selectors);
     uint64_t *matched = frame_set(rewriter, rewriter->depth - 1, 0);
     uint64_t *inherited = frame_set(rewriter, rewriter->depth - 1, 1);
@@ -450,7 +503,7 @@ static void settle_end_tag(struct cn_html_rewriter *rewriter)
     } else {
         put(rewriter, rewriter->token.raw.at, rewriter->token.raw.size);
     }
-    put_buf(rewriter, &changes->after);
+    put_reversed(rewriter, &changes->after);
     rewriter->emitted = token_end(rewriter);
 }
 
@@ -470,7 +523,7 @@ static void settle_other(struct cn_html_rewriter *rewriter)
     } else {
         put(rewriter, rewriter->token.raw.at, rewriter->token.raw.size);
     }
-    put_buf(rewriter, &changes->after);
+    put_reversed(rewriter, &changes->after);
     rewriter->emitted = token_end(rewriter);
 }
 
@@ -527,25 +580,29 @@ static void begin_event(struct cn_html_rewriter *rewriter, enum cn_html_event ev
 }
 
 /* A start tag: matches selectors and collects the handlers that want it. */
-static void begin_element(struct cn_html_rewriter *rewriter)
+static int begin_element(struct cn_html_rewriter *rewriter, struct cn_err *err)
 {
     struct cn_html_frame *parent = top(rewriter);
     parent->child_count++;
     if (!rewriter->selectors.count) {
         settle_element(rewriter);
         pass_token(rewriter);
-        return;
+        return 0;
     }
     struct cn_html_element element = {
         .tag = &rewriter->token,
         .child_index = parent->child_count,
         .type_index = rewriter->selectors.uses_type_index
-                          ? next_type_index(parent, rewriter->token.name_hash)
+                          ? ++*number_of(rewriter, &parent->types, rewriter->token.name_hash)
                           : 0,
+        .work_left = CN_HTML_TAG_WORK_MAX,
     };
     size_t frame = rewriter->depth - 1;
     cn_html_selectors_match(&rewriter->selectors, &element, frame_set(rewriter, frame, 0),
                             frame_set(rewriter, frame, 1), rewriter->matched);
+    rewriter->work += CN_HTML_TAG_WORK_MAX - element.work_left;
+    if (element.work_left == 0)
+        return cn_err_set(err, CN_ELIMIT, "A tag is too large for the selectors.");
     bool any = false;
     for (size_t word = 0; word < cn_html_selectors_words(&rewriter->selectors); word++) {
         for (uint64_t bits = rewriter->matched[word]; bits; bits &= bits - 1) {
@@ -559,10 +616,11 @@ static void begin_element(struct cn_html_rewriter *rewriter)
     }
     if (any) {
         begin_event(rewriter, CN_HTML_ELEMENT);
-        return;
+        return 0;
     }
     settle_element(rewriter);
     pass_token(rewriter);
+    return 0;
 }
 
 static bool next_due(struct cn_html_rewriter *rewriter, uint32_t *handler)
@@ -584,14 +642,9 @@ static void begin_end_tag(struct cn_html_rewriter *rewriter)
 {
     uint64_t hash = rewriter->token.name_hash;
     rewriter->pop_to = rewriter->depth;
-    if (rewriter->open_names[hash % CN_ARRAY_COUNT(rewriter->open_names)]) {
-        for (size_t i = rewriter->depth - 1; i >= 1; i--) {
-            if (rewriter->frames[i].name_hash == hash) {
-                rewriter->pop_to = i;
-                break;
-            }
-        }
-    }
+    uint32_t innermost = *number_of(rewriter, &rewriter->open_names, hash);
+    if (innermost)
+        rewriter->pop_to = innermost;
     begin_event(rewriter, CN_HTML_END_TAG);
 }
 
@@ -624,22 +677,33 @@ static bool next_closing(struct cn_html_rewriter *rewriter, uint32_t *handler)
 
 /* ---- the loop ---- */
 
-/* Reads the next token and decides what happens to it. False: none is complete. */
-static bool read_token(struct cn_html_rewriter *rewriter)
+/* R4: a tag cut off is not looked at again before a ">" comes; a long one, which may have many of
+ * them between quotes, before it has grown by a quarter. A few bytes of text are. */
+static void starve(struct cn_html_rewriter *rewriter, size_t left)
+{
+    rewriter->starved = left > 64;
+    rewriter->closes = false;
+    rewriter->enough = left > 64 * 1024 ? left + left / 4 : 0;
+    rewriter->work += left;
+}
+
+/* Reads the next token and decides what happens to it: 1. 0: none is complete. */
+static int read_token(struct cn_html_rewriter *rewriter, struct cn_err *err)
 {
     size_t left = rewriter->input.size - rewriter->at;
     if (rewriter->starved || left == 0)
-        return false;
+        return 0;
     enum cn_html_content content = rewriter->tokenizer.content;
     enum cn_html_token_type type =
         cn_html_tokenizer_next(&rewriter->tokenizer, rewriter->input.data + rewriter->at, left,
                                rewriter->finished, &rewriter->token);
     if (type == CN_HTML_TOKEN_NONE) {
-        /* A tag cut off is not looked at again before a ">" comes; a few bytes of text are. */
-        rewriter->starved = left > 64;
-        return false;
+        starve(rewriter, left);
+        return 0;
     }
     CN_ASSERT(rewriter->token.raw.size > 0 && rewriter->token.raw.size <= left);
+    rewriter->enough = 0;
+    rewriter->work += rewriter->token.raw.size + rewriter->handler_count;
     if (rewriter->in_text && type != CN_HTML_TOKEN_TEXT) {
         /* The text node is over: handlers see that as an empty last piece; then the token is
          * read again. */
@@ -649,7 +713,7 @@ static bool read_token(struct cn_html_rewriter *rewriter)
         rewriter->token =
             (struct cn_html_token){.type = CN_HTML_TOKEN_TEXT, .raw = {rewriter->token.raw.at, 0}};
         begin_event(rewriter, CN_HTML_TEXT);
-        return true;
+        return 1;
     }
     switch (type) {
     case CN_HTML_TOKEN_TEXT:
@@ -657,26 +721,27 @@ static bool read_token(struct cn_html_rewriter *rewriter)
             rewriter->in_text = true;
             rewriter->text_ended = false;
             begin_event(rewriter, CN_HTML_TEXT);
-            return true;
+            return 1;
         }
         break;
-    case CN_HTML_TOKEN_START:
-        begin_element(rewriter);
-        return true;
+    case CN_HTML_TOKEN_START: {
+        int rc = begin_element(rewriter, err);
+        return rc < 0 ? rc : 1;
+    }
     case CN_HTML_TOKEN_END:
         begin_end_tag(rewriter);
-        return true;
+        return 1;
     case CN_HTML_TOKEN_COMMENT:
         begin_event(rewriter, CN_HTML_COMMENT);
-        return true;
+        return 1;
     case CN_HTML_TOKEN_DOCTYPE:
         begin_event(rewriter, CN_HTML_DOCTYPE);
-        return true;
+        return 1;
     default:
         break;
     }
     pass_token(rewriter);
-    return true;
+    return 1;
 }
 
 /* The next handler of the current token, or false after settling it. */
@@ -732,7 +797,7 @@ static int finish_document(struct cn_html_rewriter *rewriter, uint32_t *handler)
     }
     if (next_in_scope(rewriter, CN_HTML_WANTS_END, handler))
         return CN_HTML_DOCUMENT_END;
-    cn_buf_append(&rewriter->output, rewriter->changes.after.data, rewriter->changes.after.size);
+    cn_buf_append(&rewriter->output, rewriter->changes.before.data, rewriter->changes.before.size);
     changes_clear(&rewriter->changes);
     rewriter->event = CN_HTML_DONE;
     return CN_HTML_DONE;
@@ -750,7 +815,17 @@ int cn_html_rewriter_next(struct cn_html_rewriter *rewriter, uint32_t *handler, 
                 return (int)event;
             continue;
         }
-        if (rewriter->event == CN_HTML_NEED_INPUT && read_token(rewriter)) {
+        int rc = 0;
+        if (rewriter->event == CN_HTML_NEED_INPUT) {
+            if (rewriter->work - rewriter->paused > CN_HTML_WORK_PAUSE) {
+                rewriter->paused = rewriter->work;
+                return CN_HTML_PAUSE;
+            }
+            rc = read_token(rewriter, err);
+            if (rc < 0)
+                return rc;
+        }
+        if (rc > 0) {
             if (rewriter->depth > CN_HTML_DEPTH_MAX)
                 return cn_err_set(err, CN_ELIMIT, "The document nests more than %d elements.",
                                   CN_HTML_DEPTH_MAX);
@@ -942,7 +1017,7 @@ void cn_html_insert(struct cn_html_rewriter *rewriter, enum cn_html_place place,
         break;
     case CN_HTML_APPEND:
         if (rewriter->event == CN_HTML_DOCUMENT_END)
-            cn_buf_append(&changes->after, content.data, content.size);
+            cn_buf_append(&changes->before, content.data, content.size);
         else if (opens)
             cn_buf_append(&rewriter->end_changes.before, content.data, content.size);
         break;
@@ -956,7 +1031,7 @@ void cn_html_insert(struct cn_html_rewriter *rewriter, enum cn_html_place place,
             break;
         cn_buf_clear(&rewriter->inner);
         cn_buf_clear(&rewriter->end_changes.before);
-        cn_buf_append(&rewriter->inner, content.data, content.size);
+        prepend(&rewriter->inner, &content);
         rewriter->drop_content = true;
         break;
     }

@@ -24,6 +24,9 @@
 /* The text that one token may have before it is given up: an open quote in a large document. */
 #define CN_HTML_TOKEN_MAX (32 * 1024 * 1024)
 #define CN_HTML_DEPTH_MAX 200000
+/* R4: steps between two calls of the owner, and those that one tag may take. */
+#define CN_HTML_WORK_PAUSE (1u << 22)
+#define CN_HTML_TAG_WORK_MAX (1u << 30)
 
 enum cn_html_event {
     CN_HTML_DONE = 0, /* finish() was called and everything is out */
@@ -34,6 +37,7 @@ enum cn_html_event {
     CN_HTML_DOCTYPE,
     CN_HTML_END_TAG, /* `handler` is what cn_html_on_end_tag() was given */
     CN_HTML_DOCUMENT_END,
+    CN_HTML_PAUSE, /* nobody is called: the owner looks whether it may go on (R4) */
 };
 
 /* What a handler wants to see. */
@@ -62,7 +66,8 @@ struct cn_html_handler {
 
 /* What was put around a token. */
 struct cn_html_changes {
-    struct cn_buf before, after, replacement;
+    struct cn_buf before, replacement;
+    struct cn_buf after; /* from its end to its beginning: what is added comes first */
     bool removed;
 };
 
@@ -70,6 +75,17 @@ struct cn_html_changes {
 struct cn_html_edit {
     struct cn_html_span name, value, raw; /* raw.at is NULL once it was set */
     uint8_t *owned;                       /* holds name and value of a set one */
+};
+
+/* A number for each name: a hash table. */
+struct cn_html_number {
+    uint64_t name_hash;
+    uint32_t number;
+    bool used;
+};
+struct cn_html_numbers {
+    struct cn_html_number *slots; /* owned; linear probing */
+    size_t count, capacity;
 };
 
 struct cn_html_frame;
@@ -83,15 +99,19 @@ struct cn_html_rewriter {
     struct cn_buf input;
     size_t at;      /* the current token begins here */
     size_t emitted; /* input up to here is in `output`, or was dropped */
-    bool starved;   /* the token at `at` is incomplete, and no ">" has come since */
+    bool starved;   /* the token at `at` is incomplete, and not looked at again yet */
+    bool closes;    /* a ">" has come since it was looked at */
+    size_t enough;  /* of a long one: what must have come before it is looked at again */
     bool finished;
     struct cn_buf output; /* the owner takes it */
 
     struct cn_html_frame *frames; /* open elements, outermost first; the first is the document */
     size_t depth, frame_capacity;
-    uint64_t *sets;            /* two per frame: matched, inherited */
-    uint32_t open_names[1024]; /* open elements by hash, so that stray end tags cost little */
-    unsigned dropping;         /* open elements whose content is dropped */
+    uint64_t *sets;                    /* two per frame: matched, inherited */
+    struct cn_html_numbers open_names; /* the innermost open element of each name, 0: none */
+    uint64_t seed;         /* of these tables: a document cannot choose names that collide */
+    uint64_t work, paused; /* steps so far, and at the last pause (R4) */
+    unsigned dropping;     /* open elements whose content is dropped */
 
     /* The current token and the handlers it has still to see. */
     struct cn_html_token token;
@@ -110,7 +130,7 @@ struct cn_html_rewriter {
     size_t edit_count, edit_capacity;
     bool edited, edits_valid;
     char *new_name;
-    struct cn_buf inner;                /* right behind the start tag */
+    struct cn_buf inner;                /* right behind the start tag; as `after` */
     struct cn_html_changes end_changes; /* for its end tag */
     bool drop_content, keep_tags_off;
     int64_t end_handler;    /* -1: none */

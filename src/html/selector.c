@@ -22,6 +22,7 @@ struct simple {
     enum simple_kind kind;
     uint64_t name_hash; /* type */
     char *name, *value; /* attribute; owned */
+    uint32_t *borders;  /* of "*=" without case: of each beginning of `value`; owned */
     size_t name_size, value_size;
     char comparison; /* attribute: 0 present, '=', '~', '^', '$', '*', '|' */
     bool ignore_case;
@@ -44,6 +45,7 @@ static void simples_free(struct simple *simples, size_t count)
     for (size_t i = 0; i < count; i++) {
         cn_free(simples[i].name);
         cn_free(simples[i].value);
+        cn_free(simples[i].borders);
         simples_free(simples[i].inside, simples[i].inside_count);
     }
     cn_free(simples);
@@ -201,6 +203,19 @@ static void set_text(char **text, size_t *size, const struct cn_buf *from)
     *size = from->size;
 }
 
+/* borders[i]: how much of the beginning of `value` ends at i, but for all of it up to there. */
+static void find_borders(struct simple *simple)
+{
+    simple->borders = cn_alloc_zero((simple->value_size + 1) * sizeof(*simple->borders));
+    for (uint32_t i = 1, border = 0; i < simple->value_size; i++) {
+        uint8_t c = cn_html_lower((uint8_t)simple->value[i]);
+        while (border && c != cn_html_lower((uint8_t)simple->value[border]))
+            border = simple->borders[border - 1];
+        border += c == cn_html_lower((uint8_t)simple->value[border]);
+        simple->borders[i] = border;
+    }
+}
+
 static int parse_attribute(struct parser *parser, struct simple_list *list, struct cn_buf *name)
 {
     skip_space(parser);
@@ -231,6 +246,8 @@ static int parse_attribute(struct parser *parser, struct simple_list *list, stru
     if (parser->at < parser->end && (*parser->at | 32) == 'i') {
         simple->ignore_case = true;
         parser->at++;
+        if (comparison == '*')
+            find_borders(simple);
     } else if (parser->at < parser->end && (*parser->at | 32) == 's') {
         parser->at++;
     }
@@ -380,7 +397,9 @@ static int parse_compound(struct parser *parser, struct simple_list *list, bool 
             rc = fail(parser, namespaces);
     }
     while (rc == 0 && parser->at < parser->end) {
-        if (*parser->at == '#' || *parser->at == '.') {
+        if (++parser->set->simple_count > CN_HTML_SIMPLE_MAX)
+            rc = cn_err_set(parser->err, CN_ELIMIT, "A rewriter has too many selectors.");
+        else if (*parser->at == '#' || *parser->at == '.') {
             bool is_class = *parser->at++ == '.';
             if (!take_name(parser, !is_class, &name)) {
                 rc = unexpected(parser);
@@ -463,11 +482,12 @@ int cn_html_selectors_add(struct cn_html_selectors *set, const char *text, size_
                           unsigned handler, struct cn_err *err)
 {
     struct parser parser = {.at = text, .end = text + size, .set = set, .err = err};
-    size_t before = set->count;
+    size_t before = set->count, simples_before = set->simple_count;
     for (;;) {
         int rc = parse_selector(&parser, handler);
         if (rc < 0) {
             truncate_set(set, before);
+            set->simple_count = simples_before;
             return rc;
         }
         if (!take(&parser, ','))
@@ -477,9 +497,34 @@ int cn_html_selectors_add(struct cn_html_selectors *set, const char *text, size_
 
 /* ---- matching ---- */
 
-static const struct cn_html_attribute *find_attribute(const struct cn_html_token *tag,
+/* Counts steps; false when there are none left. */
+static bool spend(struct cn_html_element *element, uint64_t steps)
+{
+    element->work_left -= steps < element->work_left ? steps : element->work_left;
+    return element->work_left > 0;
+}
+
+/* Whether `text` has the value in it, case aside: linear, by its borders. */
+static bool contains_nocase(const struct simple *simple, const uint8_t *text, size_t size)
+{
+    size_t found = 0; /* of the value */
+    for (size_t i = 0; i < size; i++) {
+        uint8_t c = cn_html_lower(text[i]);
+        while (found && c != cn_html_lower((uint8_t)simple->value[found]))
+            found = simple->borders[found - 1];
+        found += c == cn_html_lower((uint8_t)simple->value[found]);
+        if (found == simple->value_size)
+            return true;
+    }
+    return false;
+}
+
+static const struct cn_html_attribute *find_attribute(struct cn_html_element *element,
                                                       const char *name, size_t size)
 {
+    const struct cn_html_token *tag = element->tag;
+    if (!spend(element, 1 + tag->attribute_count))
+        return NULL;
     for (size_t i = 0; i < tag->attribute_count; i++)
         if (cn_html_equal_nocase(tag->attributes[i].name, name, size))
             return &tag->attributes[i];
@@ -493,11 +538,11 @@ static bool equal(const uint8_t *a, const char *b, size_t size, bool ignore_case
     return cn_html_equal_nocase((struct cn_html_span){a, size}, b, size);
 }
 
-static bool attribute_matches(const struct simple *simple, const struct cn_html_token *tag)
+static bool attribute_matches(const struct simple *simple, struct cn_html_element *element)
 {
     const struct cn_html_attribute *attribute =
-        find_attribute(tag, simple->name, simple->name_size);
-    if (!attribute)
+        find_attribute(element, simple->name, simple->name_size);
+    if (!attribute || !spend(element, attribute->value.size))
         return false;
     if (!simple->comparison)
         return true;
@@ -518,10 +563,8 @@ static bool attribute_matches(const struct simple *simple, const struct cn_html_
     case '|':
         return equal(at, want, want_size, nocase) && (size == want_size || at[want_size] == '-');
     case '*':
-        for (size_t i = 0; i + want_size <= size; i++)
-            if (equal(at + i, want, want_size, nocase))
-                return true;
-        return false;
+        return nocase ? contains_nocase(simple, at, size)
+                      : memmem(at, size, want, want_size) != NULL;
     default: /* '~': a word of the list */
         for (size_t i = 0; i < size;) {
             while (i < size && cn_html_is_space(at[i]))
@@ -544,13 +587,13 @@ static bool nth_matches(const struct simple *simple, uint32_t index)
     return distance % simple->step == 0 && distance / simple->step >= 0;
 }
 
-static bool simple_matches(const struct simple *simple, const struct cn_html_element *element)
+static bool simple_matches(const struct simple *simple, struct cn_html_element *element)
 {
     switch (simple->kind) {
     case SIMPLE_TYPE:
         return simple->name_hash == element->tag->name_hash;
     case SIMPLE_ATTRIBUTE:
-        return attribute_matches(simple, element->tag);
+        return attribute_matches(simple, element);
     case SIMPLE_NTH_CHILD:
         return nth_matches(simple, element->child_index);
     case SIMPLE_NTH_OF_TYPE:
@@ -575,13 +618,15 @@ static bool has_bit(const uint64_t *set, size_t bit)
     return set && (set[bit / 64] >> (bit % 64) & 1);
 }
 
-void cn_html_selectors_match(const struct cn_html_selectors *set,
-                             const struct cn_html_element *element, const uint64_t *parent_matched,
-                             const uint64_t *parent_inherited, uint64_t *matched)
+void cn_html_selectors_match(const struct cn_html_selectors *set, struct cn_html_element *element,
+                             const uint64_t *parent_matched, const uint64_t *parent_inherited,
+                             uint64_t *matched)
 {
     memset(matched, 0, cn_html_selectors_words(set) * sizeof(*matched));
     for (size_t i = 0; i < set->count; i++) {
         const struct cn_html_compound *compound = &set->compounds[i];
+        if (!spend(element, 1 + compound->count))
+            return;
         if (compound->previous >= 0 && !has_bit(compound->child ? parent_matched : parent_inherited,
                                                 (size_t)compound->previous))
             continue;

@@ -18,12 +18,14 @@
 #include "html/tokenizer.h"
 
 #define CN_HTML_COMPOUND_MAX 4096 /* in one set */
+#define CN_HTML_SIMPLE_MAX 65536  /* conditions of all its compounds */
 
 struct cn_html_compound;
 
 struct cn_html_selectors {
     struct cn_html_compound *compounds;
     size_t count, capacity;
+    size_t simple_count;
     bool uses_type_index; /* somebody asks for :nth-of-type */
 };
 
@@ -44,12 +46,14 @@ struct cn_html_element {
     const struct cn_html_token *tag;
     uint32_t child_index; /* among its siblings, from 1 */
     uint32_t type_index;  /* among those of its name, from 1 */
+    uint64_t work_left;   /* steps; at 0 the search is given up */
 };
 
-/* Fills `matched` from the parent's sets; both are NULL for the document. */
-void cn_html_selectors_match(const struct cn_html_selectors *set,
-                             const struct cn_html_element *element, const uint64_t *parent_matched,
-                             const uint64_t *parent_inherited, uint64_t *matched);
+/* Fills `matched` from the parent's sets; both are NULL for the document. Of no use if
+ * element->work_left is 0 then: what selectors look at is their number times the tag's size. */
+void cn_html_selectors_match(const struct cn_html_selectors *set, struct cn_html_element *element,
+                             const uint64_t *parent_matched, const uint64_t *parent_inherited,
+                             uint64_t *matched);
 
 /* The handler that the compound numbered `compound` completes, or -1. */
 int cn_html_selectors_handler(const struct cn_html_selectors *set, size_t compound);

@@ -98,14 +98,16 @@ export function listGet(names, values, name) {
 
 /** Entries sorted by name and combined, but for set-cookie: what iteration shows. */
 function sortedEntries(names, values) {
-  const sorted = [...new Set(names)].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  const combined = new Map(), cookies = [];
+  for (let i = 0; i < names.length; i++) {
+    const name = names[i], before = combined.get(name);
+    if (name === "set-cookie") cookies.push([name, values[i]]);
+    combined.set(name, before === undefined ? values[i] : `${before}, ${values[i]}`);
+  }
   const entries = [];
-  for (const name of sorted) {
-    if (name === "set-cookie") {
-      for (let i = 0; i < names.length; i++) if (names[i] === name) entries.push([name, values[i]]);
-    } else {
-      entries.push([name, listGet(names, values, name)]);
-    }
+  for (const entry of [...combined].sort((a, b) => (a[0] < b[0] ? -1 : 1))) {
+    if (entry[0] === "set-cookie") for (const cookie of cookies) entries.push(cookie);
+    else entries.push(entry);
   }
   return entries;
 }
@@ -257,11 +259,14 @@ export class Headers {
   }
 
   #remove(lower, from) {
-    for (let i = this.#names.length - 1; i >= from; i--) {
-      if (this.#names[i] !== lower) continue;
-      this.#names.splice(i, 1);
-      this.#values.splice(i, 1);
+    const names = this.#names, values = this.#values;
+    let kept = from;
+    for (let i = from; i < names.length; i++) {
+      if (names[i] === lower) continue;
+      names[kept] = names[i];
+      values[kept++] = values[i];
     }
+    names.length = values.length = kept;
   }
 
   forEach(callback, thisArg = undefined) {

@@ -12,12 +12,14 @@ function parseForm(text) {
   const list = [];
   const plain = !text.includes("%") && !text.includes("+");
   const { length } = text;
+  let nextEquals = -1; // the first "=" from `start` on: looked for once it is passed, or a text without one takes its square
   for (let start = 0; start < length; ) {
     let end = text.indexOf("&", start);
     if (end < 0) end = length;
     if (end > start) {
-      let equals = text.indexOf("=", start);
-      if (equals < 0 || equals > end) equals = end;
+      if (nextEquals < start) nextEquals = text.indexOf("=", start);
+      if (nextEquals < 0) nextEquals = length;
+      const equals = nextEquals < end ? nextEquals : end;
       const name = text.slice(start, equals);
       const value = equals < end ? text.slice(equals + 1, end) : "";
       if (plain) list.push(name, value);

@@ -4,6 +4,7 @@
  * test/conformance/web/html-rewriter.test.js. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 #include "html/rewriter.h"
 #include "test/lib/test.h"
@@ -177,4 +178,173 @@ TEST(html_selectors, limit_their_number)
     CHECK_INT(CN_ELIMIT, rc);
     CHECK_INT(CN_HTML_COMPOUND_MAX, set.count);
     cn_html_selectors_fini(&set);
+}
+
+TEST(html_selectors, limit_their_conditions)
+{
+    struct cn_html_selectors set = {0};
+    struct cn_err err;
+    struct cn_buf text = {0};
+    for (size_t i = 0; i < CN_HTML_SIMPLE_MAX; i++)
+        cn_buf_append_str(&text, ".a");
+    CHECK_INT(0, cn_html_selectors_add(&set, cn_buf_text(&text), text.size, 0, &err));
+    CHECK_INT(CN_ELIMIT, cn_html_selectors_add(&set, "a.b", 3, 0, &err));
+    cn_html_selectors_fini(&set);
+    cn_buf_fini(&text);
+}
+
+/* R4: the steps that a document of `count` times what `make` appends took, in pieces of `step`. */
+static uint64_t work(const char *selector, void (*make)(struct cn_buf *out, int index, int count),
+                     int count, size_t step)
+{
+    struct cn_html_rewriter rewriter;
+    struct cn_buf html = {0};
+    uint32_t handler;
+    int event;
+    for (int i = 0; i < count; i++)
+        make(&html, i, count);
+    cn_html_rewriter_init(&rewriter);
+    CHECK_INT(0,
+              cn_html_rewriter_on(&rewriter, selector, strlen(selector), CN_HTML_WANTS_TEXT, NULL));
+    for (size_t at = 0; at < html.size; at += step) {
+        cn_html_rewriter_feed(&rewriter, html.data + at,
+                              html.size - at < step ? html.size - at : step);
+        while ((event = cn_html_rewriter_next(&rewriter, &handler, NULL)) != CN_HTML_NEED_INPUT)
+            CHECK_INT(CN_HTML_PAUSE, event);
+    }
+    cn_html_rewriter_finish(&rewriter);
+    while ((event = cn_html_rewriter_next(&rewriter, &handler, NULL)) != CN_HTML_DONE)
+        CHECK_INT(CN_HTML_PAUSE, event);
+    CHECK_INT(html.size, rewriter.output.size);
+    uint64_t result = rewriter.work;
+    cn_html_rewriter_fini(&rewriter);
+    cn_buf_fini(&html);
+    return result;
+}
+
+static void add_names(struct cn_buf *out, int index, int count)
+{
+    (void)count;
+    cn_buf_printf(out, "<x%d></x%d>", index, index);
+}
+
+/* Whatever the hash is, some of the names that are closed share it with the one that is open. */
+static void add_depth(struct cn_buf *out, int index, int count)
+{
+    if (index < count / 2)
+        cn_buf_append_str(out, "<b>");
+    else
+        cn_buf_printf(out, "</x%d>", index);
+}
+
+static void add_quoted(struct cn_buf *out, int index, int count)
+{
+    cn_buf_append_str(out, index == 0 ? "<a x='" : index == count - 1 ? "'>" : "> > > > > ");
+}
+
+static void add_values(struct cn_buf *out, int index, int count)
+{
+    cn_buf_append_str(out, index == 0 ? "<a " : index == count - 1 ? ">" : "x='>' y=\">\" ");
+}
+
+static void add_comment(struct cn_buf *out, int index, int count)
+{
+    cn_buf_append_str(out, index == 0 ? "<!--" : index == count - 1 ? "-->" : "-> -> -> ");
+}
+
+TEST(html_rewriter, work_grows_with_the_document)
+{
+    static const struct {
+        const char *selector;
+        void (*make)(struct cn_buf *out, int index, int count);
+        size_t step;
+    } documents[] = {
+        {"nothing:nth-of-type(2)", add_names, 65536},
+        {"nothing", add_depth, 65536},
+        {"nothing", add_quoted, 1000},
+        {"nothing", add_values, 1000},
+        {"nothing", add_comment, 1000},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(documents); i++) {
+        uint64_t one = work(documents[i].selector, documents[i].make, 40000, documents[i].step);
+        uint64_t four = work(documents[i].selector, documents[i].make, 160000, documents[i].step);
+        CHECK(four < 10 * one); /* with its square: 16 */
+    }
+}
+
+TEST(html_rewriter, asks_its_owner_when_it_has_worked_for_long)
+{
+    struct cn_html_rewriter rewriter;
+    struct cn_buf html = {0};
+    struct cn_err err;
+    uint32_t handler;
+    for (int i = 0; i < 2000000; i++)
+        cn_buf_append_str(&html, "<p>a</p>");
+    cn_html_rewriter_init(&rewriter);
+    CHECK_INT(0, cn_html_rewriter_on(&rewriter, "b", 1, CN_HTML_WANTS_ELEMENT, NULL));
+    cn_html_rewriter_feed(&rewriter, html.data, html.size);
+    unsigned pauses = 0;
+    for (int event;
+         (event = cn_html_rewriter_next(&rewriter, &handler, &err)) != CN_HTML_NEED_INPUT; pauses++)
+        CHECK_INT(CN_HTML_PAUSE, event);
+    CHECK(pauses > 4);
+    CHECK_INT(html.size, rewriter.output.size);
+    cn_html_rewriter_fini(&rewriter);
+
+    /* What one tag takes has an end, too. */
+    cn_html_rewriter_init(&rewriter);
+    for (int i = 0; i < 2000; i++)
+        CHECK_INT(0, cn_html_rewriter_on(&rewriter, "[x~=b]", 6, CN_HTML_WANTS_ELEMENT, NULL));
+    cn_buf_clear(&html);
+    cn_buf_append_str(&html, "<p x='");
+    for (int i = 0; i < 500000; i++)
+        cn_buf_append_str(&html, "a ");
+    cn_buf_append_str(&html, "'>");
+    cn_html_rewriter_feed(&rewriter, html.data, html.size);
+    int event;
+    while ((event = cn_html_rewriter_next(&rewriter, &handler, &err)) == CN_HTML_PAUSE)
+        ;
+    CHECK_INT(CN_ELIMIT, event); /* 2000 times 1 MB */
+    cn_html_rewriter_fini(&rewriter);
+    cn_buf_fini(&html);
+}
+
+static void surround(struct cn_html_rewriter *rewriter, int event, void *data)
+{
+    (void)data;
+    if (event != CN_HTML_ELEMENT)
+        return;
+    static const char *const texts[] = {"1a", "2b", "3c"};
+    for (size_t i = 0; i < CN_ARRAY_COUNT(texts); i++) {
+        cn_html_insert(rewriter, CN_HTML_BEFORE, texts[i], 2, true);
+        cn_html_insert(rewriter, CN_HTML_AFTER, texts[i], 2, true);
+        cn_html_insert(rewriter, CN_HTML_PREPEND, texts[i], 2, true);
+        cn_html_insert(rewriter, CN_HTML_APPEND, texts[i], 2, true);
+    }
+}
+
+TEST(html_rewriter, what_is_put_in_front_later_comes_first)
+{
+    char *got = rewrite("<p>x</p><br>", 3, "p, br", CN_HTML_WANTS_ELEMENT, surround, NULL);
+    CHECK_STR("1a2b3c<p>3c2b1ax1a2b3c</p>3c2b1a1a2b3c<br>3c2b1a", got);
+    cn_free(got);
+}
+
+TEST(html_selectors, find_a_part_of_a_value_in_any_case)
+{
+    static const struct {
+        const char *selector, *html;
+        bool matches;
+    } cases[] = {
+        {"[x*=aab i]", "<p x=AaAaB>", true},     {"[x*=aab]", "<p x=AaAaB>", false},
+        {"[x*=aab]", "<p x=aaaab>", true},       {"[x*=abab i]", "<p x=aBaCababA>", true},
+        {"[x*=ababc i]", "<p x=ABABABC>", true}, {"[x*=ababc i]", "<p x=ABABAB>", false},
+        {"[x*='' i]", "<p x=a>", false},         {"[x*=a i]", "<p x=A>", true},
+    };
+    for (size_t i = 0; i < CN_ARRAY_COUNT(cases); i++) {
+        char *got =
+            rewrite(cases[i].html, 100, cases[i].selector, CN_HTML_WANTS_ELEMENT, drop, NULL);
+        CHECK_STR(cases[i].matches ? "" : cases[i].html, got);
+        cn_free(got);
+    }
 }

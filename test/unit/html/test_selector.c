@@ -40,7 +40,8 @@ static const char *matches_of(const struct cn_html_selectors *set, const char *h
         if (token.type != CN_HTML_TOKEN_START)
             continue;
         struct level *parent = &levels[depth], *level = &levels[depth + 1];
-        struct cn_html_element element = {.tag = &token, .child_index = parent->children + 1};
+        struct cn_html_element element = {
+            .tag = &token, .child_index = parent->children + 1, .work_left = 1 << 20};
         parent->names[parent->children++] = token.name_hash;
         for (uint32_t i = 0; i < parent->children; i++)
             element.type_index += parent->names[i] == token.name_hash;
