@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "store/functions.h"
 #include "store/sqlite_memory.h"
 
 static int setup_result; /* written by setup() alone, which pthread_once() orders */
@@ -15,6 +16,8 @@ static void setup(void)
 {
     (void)cn_sqlite_memory_setup(); /* refused if SQLite has started already, with it */
     setup_result = sqlite3_initialize();
+    if (setup_result == SQLITE_OK)
+        cn_functions_setup();
 }
 
 int cn_sqlite_setup(struct cn_err *err)

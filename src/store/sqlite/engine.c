@@ -70,6 +70,99 @@ sqlite3_int64 cn_sqlite_rows_read(sqlite3_stmt *stmt)
     return rows;
 }
 
+/* --- functions that nothing interrupts (store/functions.h) ------------------------------------ */
+
+static FuncDef *find_builtin(const char *name, int count)
+{
+    FuncDef *def = sqlite3FunctionSearch(SQLITE_FUNC_HASH(name[0], strlen(name)), name);
+    while (def && def->nArg != count)
+        def = def->pNext;
+    return def;
+}
+
+void cn_sqlite_replace(const char *name, int count,
+                       void (*function)(sqlite3_context *context, int count,
+                                        sqlite3_value **values))
+{
+    FuncDef *def = find_builtin(name, count);
+    if (!def)
+        abort(); /* another SQLite than the one that was built with */
+    def->xSFunc = function;
+}
+
+/* Names in it, at most: SQLite looks for each of the patch's among all of the target's, and moves
+ * what is behind one that goes. */
+static sqlite3_int64 names_max(sqlite3_value *value)
+{
+    sqlite3_int64 size = sqlite3_value_bytes(value), count = 0;
+    if (sqlite3_value_type(value) == SQLITE_BLOB)
+        return size / 2;
+    const unsigned char *text = sqlite3_value_text(value);
+    for (sqlite3_int64 i = 0; text && i < size; i++)
+        count += text[i] == ':';
+    return count;
+}
+
+static void bounded_json_patch(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    if (sqlite3_value_type(values[0]) != SQLITE_NULL &&
+        sqlite3_value_type(values[1]) != SQLITE_NULL) {
+        sqlite3_int64 target = names_max(values[0]), patch = names_max(values[1]);
+        sqlite3_int64 size = sqlite3_value_bytes(values[0]) + sqlite3_value_bytes(values[1]);
+        if (patch * (target + patch) > 1 << 27 || patch * size > 1ll << 34) {
+            sqlite3_result_error(context, "json_patch(): too many names", -1);
+            return;
+        }
+    }
+    jsonPatchFunc(context, count, values);
+}
+
+static void bounded_unhex(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    if (count == 2 && sqlite3_value_text(values[0]) && sqlite3_value_text(values[1]) &&
+        (sqlite3_int64)sqlite3_value_bytes(values[0]) * sqlite3_value_bytes(values[1]) > 1 << 28) {
+        sqlite3_result_error(context, "unhex(): too many characters that are passed over", -1);
+        return;
+    }
+    unhexFunc(context, count, values);
+}
+
+void cn_sqlite_bound(void)
+{
+    cn_sqlite_replace("json_patch", 2, bounded_json_patch);
+    cn_sqlite_replace("jsonb_patch", 2, bounded_json_patch);
+    cn_sqlite_replace("unhex", 2, bounded_unhex);
+}
+
+/* snippet() compares each place that was found with every other, and asks for it each time. */
+static int next_place(Fts5Context *context, int index, int *phrase, int *column, int *offset)
+{
+    static _Thread_local unsigned asked;
+    Fts5Cursor *cursor = (Fts5Cursor *)context;
+    sqlite3 *connection = ((Fts5Table *)cursor->base.pVtab)->pConfig->db;
+    if (++asked % 4096 == 0 && connection->xProgress &&
+        connection->xProgress(connection->pProgressArg))
+        return SQLITE_INTERRUPT;
+    return fts5ApiInst(context, index, phrase, column, offset);
+}
+
+static void bounded_snippet(const Fts5ExtensionApi *api, Fts5Context *context,
+                            sqlite3_context *result, int count, sqlite3_value **values)
+{
+    Fts5ExtensionApi asking = *api;
+    asking.xInst = next_place;
+    fts5SnippetFunction(&asking, context, result, count, values);
+}
+
+static void bound_snippet(sqlite3 *connection)
+{
+    Module *module = sqlite3HashFind(&connection->aModule, "fts5");
+    Fts5Global *global = module ? module->pAux : NULL;
+    for (Fts5Auxiliary *each = global ? global->pAux : NULL; each; each = each->pNext)
+        if (each->xFunc == fts5SnippetFunction)
+            each->xFunc = bounded_snippet;
+}
+
 /* What the pragmas' own code does, in their order (sqlite3Pragma). */
 void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count_max)
 {
@@ -85,6 +178,7 @@ void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count
     (void)sqlite3BtreeSetCacheSize(main_db->pBt, -cache_kib);
     if (page_count_max)
         (void)sqlite3BtreeMaxPageCount(main_db->pBt, page_count_max);
+    bound_snippet(connection);
 }
 
 unsigned cn_sqlite_page_count(sqlite3 *connection)

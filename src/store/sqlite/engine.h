@@ -6,6 +6,14 @@
 #define CN_STORE_SQLITE_ENGINE_H
 #include <sqlite3.h>
 
+/* F1 of store/functions.h. A function of SQLite's own, which is there, does this from now on, in
+ * all connections; its user data stays. */
+void cn_sqlite_replace(const char *name, int count,
+                       void (*function)(sqlite3_context *context, int count,
+                                        sqlite3_value **values));
+/* json_patch() and unhex() refuse what would take too long. */
+void cn_sqlite_bound(void);
+
 /* Rows that a statement has read and written since its counts were reset. Written: inserts into
  * tables and indexes, and deletions of rows, by the statement's own program; not those of
  * triggers. Read: rows that its loops have visited. */
@@ -13,7 +21,8 @@ sqlite3_int64 cn_sqlite_rows_written(sqlite3_stmt *stmt);
 sqlite3_int64 cn_sqlite_rows_read(sqlite3_stmt *stmt);
 
 /* A new connection: locking_mode = EXCLUSIVE, journal_mode = MEMORY, synchronous = OFF, a cache of
- * `cache_kib`, and at most `page_count_max` pages (0: as SQLite has it). Touches no page. */
+ * `cache_kib`, and at most `page_count_max` pages (0: as SQLite has it). Touches no page. From now on
+ * snippet() asks its progress handler, too. */
 void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count_max);
 
 /* Pages of the database as the open transaction has it: PRAGMA page_count is compiled anew at every
