@@ -9,7 +9,9 @@
  * table that describes the program takes 30 us, ten times as long as a small
  * statement itself. The counts are private to the amalgamation, so this file is
  * compiled together with it. */
+#include <pthread.h>
 #include <sqlite3.c>
+#include <string.h>
 
 #include "store/sqlite/engine.h"
 
@@ -154,13 +156,56 @@ static void bounded_snippet(const Fts5ExtensionApi *api, Fts5Context *context,
     fts5SnippetFunction(&asking, context, result, count, values);
 }
 
-static void bound_snippet(sqlite3 *connection)
+/* A query takes time with the square of its terms, and with the terms times the words of a row;
+ * one with NEAR with the square of its terms times the words. */
+static int is_bounded_query(const char *text, int size)
 {
+    int words = 0;
+    if (size > CN_SQLITE_QUERY_MAX)
+        return 0;
+    if (!memmem(text, size, "NEAR", 4))
+        return 1;
+    for (int i = 0; i < size; i++)
+        words += i == 0 || (text[i - 1] == ' ' && text[i] != ' ') || !sqlite3Isalnum(text[i]);
+    return words <= CN_SQLITE_NEAR_MAX;
+}
+
+static int bounded_filter(sqlite3_vtab_cursor *cursor, int index, const char *name, int count,
+                          sqlite3_value **values)
+{
+    for (int i = 0; i < count; i++) {
+        const char *text = (const char *)sqlite3_value_text(values[i]);
+        if (!text || is_bounded_query(text, sqlite3_value_bytes(values[i])))
+            continue;
+        sqlite3_free(cursor->pVtab->zErrMsg);
+        cursor->pVtab->zErrMsg = sqlite3_mprintf("fts5: the query is too long");
+        return SQLITE_ERROR;
+    }
+    return fts5FilterMethod(cursor, index, name, count, values);
+}
+
+static _Thread_local const sqlite3_module *seen_fts5;
+static sqlite3_module bounded_fts5; /* written by copy_fts5() alone, which pthread_once() orders */
+
+static void copy_fts5(void)
+{
+    bounded_fts5 = *seen_fts5;
+    bounded_fts5.xFilter = bounded_filter;
+}
+
+static void bound_fts5(sqlite3 *connection)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     Module *module = sqlite3HashFind(&connection->aModule, "fts5");
-    Fts5Global *global = module ? module->pAux : NULL;
-    for (Fts5Auxiliary *each = global ? global->pAux : NULL; each; each = each->pNext)
+    if (!module || module->pModule->xFilter != fts5FilterMethod)
+        return;
+    Fts5Global *global = module->pAux;
+    for (Fts5Auxiliary *each = global->pAux; each; each = each->pNext)
         if (each->xFunc == fts5SnippetFunction)
             each->xFunc = bounded_snippet;
+    seen_fts5 = module->pModule;
+    pthread_once(&once, copy_fts5);
+    module->pModule = &bounded_fts5;
 }
 
 /* What the pragmas' own code does, in their order (sqlite3Pragma). */
@@ -178,7 +223,7 @@ void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count
     (void)sqlite3BtreeSetCacheSize(main_db->pBt, -cache_kib);
     if (page_count_max)
         (void)sqlite3BtreeMaxPageCount(main_db->pBt, page_count_max);
-    bound_snippet(connection);
+    bound_fts5(connection);
 }
 
 unsigned cn_sqlite_page_count(sqlite3 *connection)

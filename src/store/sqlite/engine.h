@@ -22,7 +22,9 @@ sqlite3_int64 cn_sqlite_rows_read(sqlite3_stmt *stmt);
 
 /* A new connection: locking_mode = EXCLUSIVE, journal_mode = MEMORY, synchronous = OFF, a cache of
  * `cache_kib`, and at most `page_count_max` pages (0: as SQLite has it). Touches no page. From now on
- * snippet() asks its progress handler, too. */
+ * snippet() asks its progress handler, too, and long queries of FTS5 are refused. */
+#define CN_SQLITE_QUERY_MAX 4096 /* bytes */
+#define CN_SQLITE_NEAR_MAX 64    /* words and signs of a query with NEAR */
 void cn_sqlite_configure(sqlite3 *connection, int cache_kib, unsigned page_count_max);
 
 /* Pages of the database as the open transaction has it: PRAGMA page_count is compiled anew at every

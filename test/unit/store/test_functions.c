@@ -153,6 +153,23 @@ TEST(functions, take_time_in_proportion_to_their_texts)
     sqlite3_close(connection);
 }
 
+TEST(functions, queries_of_fts5_have_a_size)
+{
+    connect();
+    cn_sqlite_configure(connection, 1000, 0);
+    CHECK_STR("<no more rows available>", value("CREATE VIRTUAL TABLE t USING fts5(a)"));
+    CHECK_STR("<no more rows available>", value("INSERT INTO t VALUES('a b a')"));
+    char *most = repeated("a OR ", 4000, "b"), *many = repeated("a OR ", 5000, "b");
+    char *near = repeated("a ", 2000, "");
+    CHECK_STR("1", ask("SELECT count(*) FROM t(?)", most, NULL, NULL));
+    CHECK_STR("<fts5: the query is too long>", ask("SELECT count(*) FROM t(?)", many, NULL, NULL));
+    CHECK_STR("<fts5: the query is too long>",
+              ask("SELECT count(*) FROM t WHERE t MATCH 'NEAR(' || ? || ')'", near, NULL, NULL));
+    CHECK_STR("1", value("SELECT count(*) FROM t WHERE a MATCH 'NEAR(a b, 10) AND \"a b\"'"));
+    sqlite3_close(connection);
+    cn_free(most), cn_free(many), cn_free(near);
+}
+
 static int stop_after(void *left)
 {
     return --*(int *)left < 0;
