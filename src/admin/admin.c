@@ -496,8 +496,11 @@ int cn_admin_start(const struct cn_admin_options *options, struct cn_admin **out
     admin->options = *options;
     admin->stop_mail.deliver = deliver_stop;
     cn_list_init(&admin->jobs);
-    int rc = cn_loop_init(&admin->loop);
-    CN_ASSERT(rc == 0);
+    int rc = cn_loop_init(&admin->loop, err);
+    if (rc < 0) {
+        cn_free(admin);
+        return rc;
+    }
     rc = cn_mailbox_open(&admin->mailbox, &admin->loop, admin);
     CN_ASSERT(rc == 0);
     cn_gather_init(&admin->gather, options->control.relay);

@@ -513,8 +513,11 @@ static struct cn_otlp *make(const struct cn_otlp_options *options)
 int cn_otlp_start(const struct cn_otlp_options *options, struct cn_otlp **out, struct cn_err *err)
 {
     struct cn_otlp *otlp = make(options);
-    int rc = cn_loop_init(&otlp->loop);
-    CN_ASSERT(rc == 0);
+    int rc = cn_loop_init(&otlp->loop, err);
+    if (rc < 0) {
+        free_otlp(otlp);
+        return rc;
+    }
     rc = uv_async_init(&otlp->loop, &otlp->async, on_async);
     CN_ASSERT(rc == 0);
     uv_timer_init(&otlp->loop, &otlp->tick);

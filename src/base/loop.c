@@ -8,12 +8,13 @@ static void set_owner(uv_loop_t *loop, const void *owner)
     __atomic_store_n(&loop->data, (void *)owner, __ATOMIC_RELAXED);
 }
 
-int cn_loop_init(uv_loop_t *loop)
+int cn_loop_init(uv_loop_t *loop, struct cn_err *err)
 {
     int rc = uv_loop_init(loop);
-    if (rc == 0)
-        set_owner(loop, cn_thread_self());
-    return rc;
+    if (rc < 0)
+        return cn_err_set(err, rc, "cannot make an event loop: %s", uv_strerror(rc));
+    set_owner(loop, cn_thread_self());
+    return 0;
 }
 
 void cn_loop_give(uv_loop_t *loop)

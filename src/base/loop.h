@@ -15,6 +15,9 @@
  * W3  Counters that stand for something that could be walked over are compared with it
  *     (cn_*_check() functions) in builds for finding mistakes (CN_DEBUG_CHECKS: those with
  *     sanitizers), at moments at which nothing is half done.
+ * W4  A loop needs descriptors, and a thread a place, of which there may be none: who needs one and
+ *     gets none fails with a sentence, and ends no process. Timers and asyncs of a loop that is
+ *     there need neither.
  *
  * The owner is kept in `loop->data`, which nobody else uses: the address of a variable that every
  * thread has for itself. The question is one load and one comparison, and stays in release builds.
@@ -29,6 +32,7 @@
 #include <uv.h>
 
 #include "base/assert.h"
+#include "base/err.h"
 
 #ifdef CN_DEBUG
 #define CN_DEBUG_CHECKS 1
@@ -44,8 +48,8 @@ static inline const void *cn_thread_self(void)
     return &cn_thread_mark;
 }
 
-/* uv_loop_init(); the loop is the calling thread's. */
-int cn_loop_init(uv_loop_t *loop);
+/* uv_loop_init() (W4); the loop is the calling thread's. */
+__attribute__((warn_unused_result)) int cn_loop_init(uv_loop_t *loop, struct cn_err *err);
 /* By its owner: it is nobody's until cn_loop_take(). */
 void cn_loop_give(uv_loop_t *loop);
 /* By the thread that has it from now on. */

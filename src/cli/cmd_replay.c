@@ -439,7 +439,9 @@ static int send_all(struct replay *replay, struct cn_err *err)
     if (!replay->trust)
         return err->code;
     signal(SIGPIPE, SIG_IGN);
-    CN_ASSERT(cn_loop_init(&replay->loop) == 0);
+    int rc = cn_loop_init(&replay->loop, err);
+    if (rc < 0)
+        return rc;
     struct cn_client_options options = {.trust = replay->trust,
                                         .connections_max = replay->concurrency,
                                         .connections_host_max = replay->concurrency,

@@ -127,7 +127,11 @@ int cn_poller_new(const struct cn_registry *registry, struct cn_poller **out, st
 {
     struct cn_poller *poller = CN_NEW(struct cn_poller);
     poller->registry = registry;
-    cn_loop_init(&poller->loop);
+    int rc = cn_loop_init(&poller->loop, err);
+    if (rc < 0) {
+        cn_free(poller);
+        return rc;
+    }
     struct cn_engine_pg_config config = {.conninfo = registry->conninfo,
                                          .node = registry->node,
                                          .cluster = registry->cluster,
@@ -140,7 +144,7 @@ int cn_poller_new(const struct cn_registry *registry, struct cn_poller **out, st
                                                    .answer = on_answer,
                                                    .hint = on_hint,
                                                    .told = on_told}};
-    int rc = cn_engine_pg_new(&poller->loop, &config, &poller->engine, err);
+    rc = cn_engine_pg_new(&poller->loop, &config, &poller->engine, err);
     if (rc < 0) {
         CN_ASSERT(uv_loop_close(&poller->loop) == 0);
         cn_free(poller);

@@ -100,7 +100,9 @@ int cn_registry_ask(const struct cn_registry *registry, const char *sql, const c
                                 .text = text,
                                 .rc = CN_ETIMEOUT,
                                 .why = "it does not answer"};
-    cn_loop_init(&question.loop);
+    int rc = cn_loop_init(&question.loop, err);
+    if (rc < 0)
+        return rc;
     struct cn_engine_pg_config config = {.conninfo = registry->conninfo,
                                          .node = registry->node,
                                          .cluster = registry->cluster,
@@ -114,7 +116,7 @@ int cn_registry_ask(const struct cn_registry *registry, const char *sql, const c
                                                    .answer = on_answer,
                                                    .hint = on_hint,
                                                    .told = on_told}};
-    int rc = cn_engine_pg_new(&question.loop, &config, &question.engine, err);
+    rc = cn_engine_pg_new(&question.loop, &config, &question.engine, err);
     if (rc == 0) {
         uv_timer_init(&question.loop, &question.timer);
         question.end_ms =

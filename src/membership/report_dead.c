@@ -66,7 +66,9 @@ static void on_hint(void *data)
 int cn_report_dead(const struct cn_report_dead *bury, unsigned timeout_ms, struct cn_err *err)
 {
     struct burial burial = {.bury = bury};
-    cn_loop_init(&burial.loop);
+    int rc = cn_loop_init(&burial.loop, err);
+    if (rc < 0)
+        return rc;
     struct cn_engine_pg_config config = {
         .conninfo = bury->conninfo,
         .node = bury->node,
@@ -74,7 +76,7 @@ int cn_report_dead(const struct cn_report_dead *bury, unsigned timeout_ms, struc
         .allow_flaws = bury->allow_flaws,
         .hooks = {
             .data = &burial, .up = on_up, .down = on_down, .answer = on_answer, .hint = on_hint}};
-    int rc = cn_engine_pg_new(&burial.loop, &config, &burial.engine, err);
+    rc = cn_engine_pg_new(&burial.loop, &config, &burial.engine, err);
     if (rc == 0) {
         uv_timer_init(&burial.loop, &burial.timer);
         burial.end_ms = uv_now(&burial.loop) + timeout_ms;

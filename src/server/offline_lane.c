@@ -99,12 +99,13 @@ int cn_offline_lane_new(struct cn_disk *disk, struct cn_shards *shards,
 {
     struct cn_offline_lane *own = CN_NEW(struct cn_offline_lane);
     int rc = open_services(own, disk, shards, err);
+    if (rc == 0)
+        rc = cn_loop_init(&own->loop, err);
     if (rc < 0) {
         close_services(own);
         return rc;
     }
     own->stop_mail.deliver = deliver_stop;
-    CN_ASSERT(cn_loop_init(&own->loop) == 0);
     CN_ASSERT(cn_mailbox_open(&own->mailbox, &own->loop, own) == 0);
     cn_desk_open(&own->desk, 0, &own->loop, &own->mailbox, cn_object_lane_step_desk, own);
     rc = cn_object_lane_start(&own->lane, own->node, &own->desk, own, err);

@@ -400,7 +400,7 @@ static void hold_signals(void)
     if (done)
         return;
     done = true;
-    if (cn_loop_init(&nobody) != 0)
+    if (cn_loop_init(&nobody, NULL) != 0)
         return; /* no descriptors left: then the default actions it is */
     for (size_t i = 0; i < CN_ARRAY_COUNT(held); i++) {
         uv_signal_init(&nobody, &held[i]);
@@ -546,8 +546,11 @@ int cn_serve(const struct cn_serve_options *options, struct cn_err *err)
         serve->load_err = *err; /* V6 */
     else if (rc < 0)
         goto free_serve;
-    rc = cn_loop_init(&serve->loop);
-    CN_ASSERT(rc == 0);
+    rc = cn_loop_init(&serve->loop, err);
+    if (rc < 0) {
+        unref_loaded(serve);
+        goto free_serve;
+    }
     raise_descriptor_limit();
     struct cn_server_options server = options->server;
     server.loop = &serve->loop;

@@ -1143,7 +1143,11 @@ int cn_host_new(const struct cn_host_config *config, struct cn_host **result, st
     host->config = *config;
     snprintf(host->node, sizeof(host->node), "%s", config->node);
     set_defaults(&host->config);
-    cn_loop_init(&host->loop);
+    int rc = cn_loop_init(&host->loop, err);
+    if (rc < 0) {
+        cn_free(host);
+        return rc;
+    }
     struct cn_engine_pg_config engine = {
         .conninfo = config->conninfo,
         .node = config->node,
@@ -1167,7 +1171,7 @@ int cn_host_new(const struct cn_host_config *config, struct cn_host **result, st
         host->shards[i].index = i;
         cn_list_init(&host->shards[i].steps);
     }
-    int rc = cn_engine_pg_new(&host->loop, &engine, &host->engine, err);
+    rc = cn_engine_pg_new(&host->loop, &engine, &host->engine, err);
     if (rc < 0) {
         (void)uv_loop_close(&host->loop);
         host->config.listen_fd = -1; /* stays the caller's */

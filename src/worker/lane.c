@@ -642,9 +642,9 @@ static int lane_open(struct cn_lane *lane)
     cn_rand_secure(&seed, sizeof(seed));
     cn_rand_init(&lane->rand, seed);
     struct cn_err *err = &lane->start_err;
-    int rc = cn_loop_init(&lane->loop);
+    int rc = cn_loop_init(&lane->loop, err);
     if (rc < 0)
-        return cn_err_set(err, rc, "cannot make an event loop");
+        return rc;
     rc = cn_mailbox_open(&lane->mailbox, &lane->loop, lane);
     if (rc < 0)
         return cn_err_set(err, rc, "cannot make a mailbox");

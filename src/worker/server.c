@@ -205,6 +205,15 @@ static struct cn_lane_options lane_options(struct cn_server *server, unsigned in
     };
 }
 
+/* The first `count` of them, at a start that failed. */
+static void stop_lanes(struct cn_server *server, unsigned count)
+{
+    while (count-- > 0) {
+        cn_lane_stop_begin(&server->lanes[count]);
+        cn_lane_stop_wait(&server->lanes[count]);
+    }
+}
+
 int cn_server_start(const struct cn_server_options *options, struct cn_server **out,
                     struct cn_err *err)
 {
@@ -226,21 +235,23 @@ int cn_server_start(const struct cn_server_options *options, struct cn_server **
         lane.listen_fd = fds[i];
         rc = cn_lane_start(&server->lanes[i], &lane, err);
         if (rc < 0) {
-            while (i-- > 0) {
-                cn_lane_stop_begin(&server->lanes[i]);
-                cn_lane_stop_wait(&server->lanes[i]);
-            }
+            stop_lanes(server, i);
             goto close_fds;
         }
     }
-    cn_free(fds);
     struct cn_watchdog_options watchdog = {.lanes = server->lanes,
                                            .lane_count = count,
                                            .stuck_ms = options->stuck_ms,
                                            .wall_ms = options->wall_ms,
                                            .on_stuck = on_stuck,
                                            .data = server};
-    server->watchdog = cn_watchdog_start(&watchdog);
+    server->watchdog = cn_watchdog_start(&watchdog, err);
+    if (!server->watchdog) {
+        rc = err->code;
+        stop_lanes(server, count);
+        goto close_fds;
+    }
+    cn_free(fds);
     *out = server;
     return 0;
 close_fds:

@@ -401,7 +401,17 @@ static void watch(void *arg)
     }
 }
 
-struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options)
+static void watchdog_free(struct cn_watchdog *dog)
+{
+    pthread_cond_destroy(&dog->wake);
+    pthread_mutex_destroy(&dog->lock);
+    pthread_mutex_destroy(&dog->trial_lock);
+    cn_free(dog->seen);
+    cn_free(dog->modules);
+    cn_free(dog);
+}
+
+struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options, struct cn_err *err)
 {
     struct cn_watchdog *dog = CN_NEW(struct cn_watchdog);
     dog->options = *options;
@@ -413,8 +423,11 @@ struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options)
     pthread_mutex_init(&dog->trial_lock, NULL);
     cn_cond_init(&dog->wake);
     int rc = uv_thread_create(&dog->thread, watch, dog);
-    CN_ASSERT(rc == 0);
-    return dog;
+    if (rc == 0)
+        return dog;
+    (void)cn_err_set(err, rc, "cannot start a thread: %s", uv_strerror(rc));
+    watchdog_free(dog);
+    return NULL;
 }
 
 void cn_watchdog_stop(struct cn_watchdog *dog)
@@ -424,12 +437,7 @@ void cn_watchdog_stop(struct cn_watchdog *dog)
     pthread_cond_signal(&dog->wake);
     pthread_mutex_unlock(&dog->lock);
     uv_thread_join(&dog->thread);
-    pthread_cond_destroy(&dog->wake);
-    pthread_mutex_destroy(&dog->lock);
-    pthread_mutex_destroy(&dog->trial_lock);
-    cn_free(dog->seen);
-    cn_free(dog->modules);
-    cn_free(dog);
+    watchdog_free(dog);
 }
 
 void cn_watchdog_watch_trial(struct cn_watchdog *dog, struct cn_lane *lane)

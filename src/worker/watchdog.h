@@ -33,6 +33,7 @@
 #define CN_WORKER_WATCHDOG_H
 #include <stdint.h>
 
+#include "base/err.h"
 #include "js/vm.h"
 
 struct cn_lane;
@@ -48,7 +49,9 @@ struct cn_watchdog_options {
     void *data;
 };
 
-struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options);
+/* NULL: there is no thread for it (W4 of base/loop.h). */
+struct cn_watchdog *cn_watchdog_start(const struct cn_watchdog_options *options,
+                                      struct cn_err *err);
 void cn_watchdog_stop(struct cn_watchdog *watchdog);
 /* Watches the turns of a lane that is on trial too (server.c, S2); NULL: there is none any more.
  * The lane is there for as long as it is watched; its thread may end before. */

@@ -58,7 +58,8 @@ static void log_nothing(struct cn_runtime *runtime, int level, const char *text,
 int main(void)
 {
     uv_loop_t loop;
-    cn_loop_init(&loop);
+    if (cn_loop_init(&loop, NULL) < 0)
+        return 1;
     CN_ASSERT(cn_js_setup(NULL) == 0);
     double ms = cpu_ms();
     struct memory before = memory();

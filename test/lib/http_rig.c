@@ -60,7 +60,7 @@ void rig_open(struct rig *rig, rig_handler handler, const struct cn_http_server_
     memset(rig, 0, sizeof(*rig));
     rig->read_status = 99;
     handler_now = handler;
-    CHECK_INT(0, cn_loop_init(&rig->loop));
+    CHECK_INT(0, cn_loop_init(&rig->loop, NULL));
     uv_timer_init(&rig->loop, &guard);
     uv_unref((uv_handle_t *)&guard);
     struct cn_http_server_options all = {0};

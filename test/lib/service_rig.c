@@ -57,7 +57,7 @@ void service_rig_open(struct service_rig *rig, struct cn_disk *disk, const struc
                                       .secret = "0123456789abcde"};
     rig->node = cn_node_new(&options);
     CHECK_INT(0, cn_node_namespace(rig->node, namespace_name, &rig->ns, &err));
-    CHECK_INT(0, cn_loop_init(&rig->loop));
+    CHECK_INT(0, cn_loop_init(&rig->loop, NULL));
     CHECK_INT(0, cn_mailbox_open(&rig->mailbox, &rig->loop, &rig->lane));
     cn_desk_open(&rig->desk, 0, &rig->loop, &rig->mailbox, cn_object_lane_step_desk, rig);
     CHECK_INT(0, cn_object_lane_start(&rig->lane, rig->node, &rig->desk, rig, &err));

@@ -46,7 +46,8 @@ int main(int argc, char **argv)
     fclose(in);
     CN_ASSERT(cn_js_setup(NULL) == 0);
     uv_loop_t loop;
-    cn_loop_init(&loop);
+    if (cn_loop_init(&loop, NULL) < 0)
+        return 1;
     struct cn_js_vm *vm = cn_js_vm_new(NULL);
     struct cn_err err;
     struct cn_runtime *runtime;

@@ -343,7 +343,7 @@ static void *lane_main(void *data)
 {
     struct whole *whole = data;
     struct cn_err err = {0};
-    cn_loop_init(&whole->loop);
+    CN_ASSERT(cn_loop_init(&whole->loop, NULL) == 0);
     cn_mailbox_open(&whole->mailbox, &whole->loop, &whole->lane);
     cn_desk_open(&whole->desk, 0, &whole->loop, &whole->mailbox, cn_object_lane_step_desk, whole);
     if (cn_object_lane_start(&whole->lane, whole->objects, &whole->desk, whole, &err) < 0)

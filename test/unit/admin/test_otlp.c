@@ -65,7 +65,7 @@ static void collector_main(void *arg)
 static void collector_start(struct collector *collector, const char *answer)
 {
     *collector = (struct collector){.answer = answer};
-    cn_loop_init(&collector->loop);
+    CHECK_INT(0, cn_loop_init(&collector->loop, NULL));
     uv_mutex_init(&collector->lock);
     uv_async_init(&collector->loop, &collector->stop, on_stop);
     collector->origin.data = collector;

@@ -32,7 +32,7 @@ TEST(recent, keeps_what_the_charts_need)
     struct cn_buf out = {0};
     struct cn_err err;
     uv_loop_t loop;
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
     cn_recent_start(&recent, &loop, &sources);
     for (int i = 1; i < CN_RECENT_COUNT + 7; i++)
         recent.timer.timer_cb(&recent.timer);

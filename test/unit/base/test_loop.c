@@ -54,7 +54,7 @@ static void *run_lent(void *data)
 TEST(loop, is_its_makers)
 {
     uv_loop_t loop;
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
     cn_loop_assert_owner(&loop);
     CHECK_ASSERTS("cn_loop_is_mine(loop)", use_elsewhere, &loop);
     CHECK_INT(0, uv_loop_close(&loop));
@@ -64,7 +64,7 @@ TEST(loop, is_its_makers)
 TEST(loop, goes_to_the_thread_that_takes_it)
 {
     struct lent lent;
-    CHECK_INT(0, cn_loop_init(&lent.loop));
+    CHECK_INT(0, cn_loop_init(&lent.loop, NULL));
     CHECK_ASSERTS("!cn_loop_owner(loop)", take, &lent.loop); /* it is not nobody's */
     cn_loop_give(&lent.loop);
     CHECK_ASSERTS("cn_loop_is_mine(loop)", use, &lent.loop);

@@ -49,7 +49,7 @@ TEST(mailbox, delivers_everything_in_order_per_sender)
 {
     uv_loop_t loop;
     struct inbox inbox = {0};
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
     CHECK_INT(0, cn_mailbox_open(&inbox.box, &loop, &inbox));
     uv_thread_t threads[SENDERS];
     struct sender senders[SENDERS];

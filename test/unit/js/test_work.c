@@ -20,7 +20,7 @@ static uv_loop_t loop;
 static void begin(void)
 {
     js_rig_open(&rig);
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
 }
 
 static void end(void)

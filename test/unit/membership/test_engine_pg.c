@@ -496,7 +496,7 @@ static void open_driver(struct rig *rig, const char *conninfo, unsigned allow, c
         .slot_size = slot_size,
         .hooks = {rig, on_up, on_down, on_answer, on_hint, on_nodes, on_record}};
     if (!loop.data)
-        CHECK_INT(0, cn_loop_init(&loop));
+        CHECK_INT(0, cn_loop_init(&loop, NULL));
     if (cn_engine_pg_new(&loop, &config, &rig->pg, &err) < 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
 }
@@ -1160,7 +1160,7 @@ TEST(engine_pg, connection_string_is_checked_before_anything_else)
     struct cn_engine_pg *pg;
     struct cn_err err = {0};
     if (!loop.data)
-        CHECK_INT(0, cn_loop_init(&loop));
+        CHECK_INT(0, cn_loop_init(&loop, NULL));
     CHECK_INT(CN_EINVALID, cn_engine_pg_new(&loop,
                                             &(struct cn_engine_pg_config){.conninfo = "what="
                                                                                       "secret"},

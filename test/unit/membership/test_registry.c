@@ -4,10 +4,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <uv.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "membership/engine.h"
+#include "membership/poller.h"
+#include "membership/report_dead.h"
 #include "test/lib/postgres.h"
 #include "test/lib/test.h"
 
@@ -33,6 +37,29 @@ static uint32_t number(const char *name)
     if (cn_registry_number(&registry, name, &id, &err) < 0)
         test_fail(__FILE__, __LINE__, "%s", err.text);
     return id;
+}
+
+/* W4 of base/loop.h */
+TEST(registry, without_a_descriptor_nobody_is_asked)
+{
+    struct cn_registry nobody = {.conninfo = "host=/nowhere", .node = "registry"};
+    struct cn_err err = {0};
+    struct cn_buf text = {0};
+    struct cn_poller *poller;
+    struct rlimit before, none;
+    CHECK_INT(0, getrlimit(RLIMIT_NOFILE, &before));
+    none = before;
+    none.rlim_cur = 0;
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &none));
+    int asked = cn_registry_ask(&nobody, "1", NULL, 0, &text, &err);
+    int made = cn_poller_new(&nobody, &poller, NULL);
+    struct cn_report_dead dead = {.conninfo = nobody.conninfo, .node = "parent"};
+    int told = cn_report_dead(&dead, 100, NULL);
+    CHECK_INT(0, setrlimit(RLIMIT_NOFILE, &before));
+    CHECK_INT(UV_EMFILE, asked);
+    CHECK_STR("cannot make an event loop: too many open files", err.text);
+    CHECK_INT(UV_EMFILE, made);
+    CHECK_INT(UV_EMFILE, told);
 }
 
 TEST(registry, a_name_has_one_number_and_a_number_may_get_another_name)

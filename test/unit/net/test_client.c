@@ -38,7 +38,7 @@ static void start(struct bench *bench, struct seen *seen, struct cn_client_param
 
 static void bench_open(struct bench *bench, void (*script)(struct origin_conn *))
 {
-    cn_loop_init(&bench->loop);
+    CHECK_INT(0, cn_loop_init(&bench->loop, NULL));
     bench->origin.data = bench;
     origin_start(&bench->origin, &bench->loop, script);
     struct cn_err err = {0};

@@ -55,7 +55,7 @@ static void bench_open(struct bench *bench)
     snprintf(cert, sizeof(cert), "%s/cert.pem", dir);
     snprintf(key, sizeof(key), "%s/key.pem", dir);
     origin_write_cert(cert, key);
-    cn_loop_init(&bench->loop);
+    CHECK_INT(0, cn_loop_init(&bench->loop, NULL));
     uv_pipe_init(&bench->loop, &bench->in, 0);
     uv_pipe_init(&bench->loop, &bench->out, 0);
     bench->in.data = bench->out.data = bench->process.data = bench;

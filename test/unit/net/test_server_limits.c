@@ -355,7 +355,7 @@ static void lane_run(void *data)
     struct cn_http_server *server;
     struct cn_http_server_options options = {.callbacks = {.on_request = lane_request},
                                              .data = lane};
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
     CHECK_INT(0, cn_http_server_new(&loop, &options, &server, NULL));
     CHECK_INT(0, cn_http_server_listen(server, lane->fd, NULL));
     uv_async_init(&loop, &lane->stop, lane_stop);

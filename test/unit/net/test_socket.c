@@ -89,7 +89,7 @@ static void bench_tls(struct bench *bench, const char *alpn)
 
 static void bench_open(struct bench *bench, void (*script)(struct origin_conn *))
 {
-    cn_loop_init(&bench->loop);
+    CHECK_INT(0, cn_loop_init(&bench->loop, NULL));
     bench->origin.data = bench;
     origin_start(&bench->origin, &bench->loop, script);
     bench->trust = cn_trust_new(bench->ca_path[0] ? bench->ca_path : NULL, NULL);

@@ -45,7 +45,7 @@ static void step(struct cn_desk *desk)
 
 static void place_open(struct place *place, unsigned index)
 {
-    CHECK_INT(0, cn_loop_init(&place->loop));
+    CHECK_INT(0, cn_loop_init(&place->loop, NULL));
     CHECK_INT(0, cn_mailbox_open(&place->mailbox, &place->loop, place));
     cn_desk_open(&place->desk, index, &place->loop, &place->mailbox, step, place);
     place->open = true;

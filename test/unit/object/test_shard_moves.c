@@ -233,7 +233,7 @@ static void node_open(struct mover_node *node, uint64_t seed)
         cn_rand_init(&lane->rand, seed + i);
         lane->start.deliver = deliver_start;
         lane->stop.deliver = deliver_stop;
-        CHECK_INT(0, cn_loop_init(&lane->loop));
+        CHECK_INT(0, cn_loop_init(&lane->loop, NULL));
         CHECK_INT(0, cn_mailbox_open(&lane->mailbox, &lane->loop, lane));
         uv_timer_init(&lane->loop, &lane->pause);
         lane->pause.data = lane;

@@ -92,7 +92,7 @@ static void world_start(struct world *world)
     world->node = cn_node_new(&options);
     CHECK_INT(0, cn_node_namespace(world->node, world_namespace ? world_namespace : "test/Counter",
                                    &world->ns, &err));
-    CHECK_INT(0, cn_loop_init(&world->loop));
+    CHECK_INT(0, cn_loop_init(&world->loop, NULL));
     CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, &world->lane));
     cn_desk_open(&world->desk, 0, &world->loop, &world->mailbox, cn_object_lane_step_desk, world);
     CHECK_INT(0, cn_object_lane_start(&world->lane, world->node, &world->desk, world, &err));

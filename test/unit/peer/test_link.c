@@ -120,7 +120,7 @@ static void know(struct node *node, const struct node *other)
 
 static void begin(void)
 {
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
 }
 
 static void node_close(struct node *node)
@@ -353,7 +353,7 @@ TEST(link, of_a_frozen_process_is_closed_and_told_as_silent)
     struct node a, b;
     uv_loop_t frozen;
     begin();
-    CHECK_INT(0, cn_loop_init(&frozen));
+    CHECK_INT(0, cn_loop_init(&frozen, NULL));
     struct cn_links_config config = config_of(&a, 1, 7), other = config_of(&b, 2, 7);
     config.beat_ms = 20;
     config.silent_ms = 200;

@@ -173,7 +173,7 @@ static struct node *a, *b;
 
 static void pair_with(void (*change)(struct cn_pipes_config *config))
 {
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
     a = CN_NEW(struct node);
     b = CN_NEW(struct node);
     node_open_with(a, 1, 7, change);

@@ -84,7 +84,7 @@ static void open_world(struct world *world)
     struct cn_deploy_options options = {.paths = world->list, .path_count = 1, .development = true};
     CHECK_INT(0, cn_deployer_init(&world->deployer, &options, &err));
     CHECK_INT(0, cn_deployer_open(&world->deployer, &err));
-    CHECK_INT(0, cn_loop_init(&world->serve.loop));
+    CHECK_INT(0, cn_loop_init(&world->serve.loop, NULL));
     cn_watch_init(&world->watch, &world->deployer);
     for (int i = 0; i < 2; i++) /* stamps are of the projects before */
         CHECK_INT(0, load(world));

@@ -78,7 +78,7 @@ static void open_world(struct world *world)
     memset(world, 0, sizeof(*world));
     pthread_mutex_init(&world->lock, NULL);
     pthread_cond_init(&world->changed, NULL);
-    CHECK_INT(0, cn_loop_init(&world->loop));
+    CHECK_INT(0, cn_loop_init(&world->loop, NULL));
     CHECK_INT(0, cn_mailbox_open(&world->mailbox, &world->loop, world));
 }
 

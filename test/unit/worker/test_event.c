@@ -20,7 +20,7 @@ struct world {
 static struct world *world_new(void)
 {
     struct world *world = CN_NEW(struct world);
-    CHECK_INT(0, cn_loop_init(&world->lane.loop)); /* which is the test's */
+    CHECK_INT(0, cn_loop_init(&world->lane.loop, NULL)); /* which is the test's */
     world->lane.vm = &world->vm;
     world->instance.lane = &world->lane;
     cn_rand_init(&world->lane.rand, 1);

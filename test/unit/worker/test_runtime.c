@@ -25,7 +25,7 @@ static void on_log(struct cn_runtime *runtime, int level, const char *text, size
 static void begin(void)
 {
     js_rig_open(&rig);
-    CHECK_INT(0, cn_loop_init(&loop));
+    CHECK_INT(0, cn_loop_init(&loop, NULL));
 }
 
 static void end(void)

@@ -64,7 +64,7 @@ static void world_open(struct world *world, unsigned lanes)
         CHECK_INT(0, cn_javascript.setup(&err));
     set_up = true;
     *world = (struct world){0};
-    CHECK_INT(0, cn_loop_init(&world->loop));
+    CHECK_INT(0, cn_loop_init(&world->loop, NULL));
     struct cn_server_options options = options_of(world, lanes);
     CHECK_INT(0, cn_server_start(&options, &world->server, &err));
 }
