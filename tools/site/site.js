@@ -2,7 +2,7 @@
 const top_ = document.body.dataset.top, query = document.querySelector("#query"), results = document.querySelector("#results");
 const menu = document.querySelector("#menu"), menuButton = document.querySelector("#menu-button");
 
-// --- search: every word must be there; a word in a title counts more than one in the text
+// --- search: every word must be there; a word in a title counts more than one in the text, and one in a long table little
 let loading;
 const load = () => (loading ??= new Promise((resolve, reject) => {
   const script = document.createElement("script");
@@ -12,14 +12,15 @@ const load = () => (loading ??= new Promise((resolve, reject) => {
   document.head.append(script);
 }));
 
-function weigh({ low: [page, title, text] }, words) {
+const LESS = /^(?:inside\/|reference\/(?:compatibility|libraries)|CHANGELOG)/;
+function weigh({ address, low: [page, title, text] }, words) {
   let sum = 0;
   for (const word of words) {
-    const one = (title.includes(word) ? (title.startsWith(word) ? 24 : 16) : 0) + (page.includes(word) ? 8 : 0) + Math.min(4, text.split(word).length - 1);
+    const one = (title.includes(word) ? (title.startsWith(word) ? 24 : 16) : 0) + (page.includes(word) ? 8 : 0) + Math.min(4, text.split(word).length - 1) / (1 + text.length / 4000);
     if (!one) return 0;
     sum += one;
   }
-  return sum;
+  return LESS.test(address) ? sum / 4 : sum;
 }
 
 /** A piece of the text around the first word, with all of them marked; nothing of it is HTML. */
