@@ -154,7 +154,7 @@ export class Machine {
   }
 
   /** Runs one that does not end, until it says that it is ready; what it says goes on into `said`. */
-  async serve(script, seconds = 60) {
+  async serve(script, seconds = 300) {
     await this.interrupt();
     this.said = "";
     this.serving = this.spawn(`echo $$ >/run/recipe.pid\n${script}`, { serves: true });

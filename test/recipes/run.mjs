@@ -68,7 +68,7 @@ async function runOn(machine, block, index, printed) {
     return { code: missing === null ? 0 : 1, stdout: missing === null ? "" : `was not printed: ${missing}\nwas: ${printed}`, stderr: "" };
   }
   if (block.serves) return machine.serve(within(scriptFor(block, index)));
-  return machine.run(within(scriptFor(block, index)), { env: { EDITOR: "true" }, seconds: 300 });
+  return machine.run(within(scriptFor(block, index)), { env: { EDITOR: "true" }, seconds: 900 });
 }
 
 async function runPage(page, deb) {
@@ -81,7 +81,7 @@ async function runPage(page, deb) {
       machines.set(address, machine);
       for (const file of readdirSync(path.dirname(deb)).filter((name) => name.endsWith(".deb"))) cpSync(path.join(path.dirname(deb), file), path.join(machine.root, "root", file));
       for (const script of [...page.has.map((name) => HAS[name]), page.setup ?? "true"]) {
-        const done = await machine.run(script);
+        const done = await machine.run(script, { seconds: 900 });
         if (done.code !== 0) return report("failed", `${page.page}: what is there at its beginning`, `\n${script}: ${done.stdout}${done.stderr}`);
       }
     }
