@@ -3,7 +3,7 @@ import { native } from "../internal/native.js";
 import { Request } from "../web/fetch/request.js";
 import { Response } from "../web/fetch/response.js";
 import { URL } from "../web/url/url.js";
-import { createByteStreamFromPull } from "../web/streams/internal.js";
+import { createByteStreamFromBytes, createByteStreamFromPull } from "../web/streams/internal.js";
 
 const PIECE_BYTES = 128 * 1024;
 /** What a relative URL is resolved against. */
@@ -21,7 +21,28 @@ function fileStream(path, offset, size) {
   }, undefined, null, size);
 }
 
+const unquoted = (etag) => etag.slice(1, -1);
+
 class Fetcher {
+  /** What names the bytes of the file of exactly this path, or null. */
+  async unstable_exists(pathname) {
+    const found = native.assetFind(`${pathname}`);
+    return found === undefined ? null : unquoted(found[0]);
+  }
+
+  /** The file of exactly this path, whatever its address is, or null. */
+  async unstable_getByPathname(pathname) {
+    const path = `${pathname}`;
+    const found = native.assetFind(path);
+    if (found === undefined) return null;
+    const [, type, bytes, size] = found;
+    return {
+      readableStream: bytes === undefined ? fileStream(path, 0, size) : createByteStreamFromBytes(bytes),
+      contentType: type ?? undefined,
+      cacheStatus: "MISS",
+    };
+  }
+
   async fetch(input, init) {
     const relative = typeof input === "string" && input.startsWith("/");
     const request = new Request(relative ? BASE + input.slice(1) : input, init);

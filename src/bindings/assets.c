@@ -47,6 +47,29 @@ static void push(JSContextRef ctx, JSObjectRef list, unsigned index, JSValueRef 
     JSObjectSetPropertyAtIndex(ctx, list, index, value, NULL);
 }
 
+/* assetFind(path) -> undefined (there is no such file), or [etag, type, body, size]; type is null
+ * where it is not known; body is bytes, or undefined: read it with assetRead(path, ...) */
+static JSValueRef native_asset_find(CN_JS_NATIVE_ARGS)
+{
+    struct cn_assets *assets = assets_of(ctx);
+    struct cn_buf path = {0};
+    if (!assets)
+        return cn_js_throw(ctx, exception, CN_JS_TYPE_ERROR, "There is no such binding.");
+    cn_js_append_utf8(ctx, cn_js_arg(0), &path);
+    const struct cn_asset *asset = cn_assets_find(assets, cn_buf_text(&path), path.size);
+    cn_buf_fini(&path);
+    if (!asset)
+        return JSValueMakeUndefined(ctx);
+    JSObjectRef list = JSObjectMakeArray(ctx, 0, NULL, exception);
+    push(ctx, list, 0, cn_js_text_z(ctx, asset->etag));
+    push(ctx, list, 1, asset->type ? cn_js_text_z(ctx, asset->type) : JSValueMakeNull(ctx));
+    push(ctx, list, 2,
+         asset->bytes || !asset->size ? cn_js_uint8array(ctx, asset->bytes, (size_t)asset->size)
+                                      : JSValueMakeUndefined(ctx));
+    push(ctx, list, 3, JSValueMakeNumber(ctx, (double)asset->size));
+    return list;
+}
+
 /* assetFetch(method, host, target, headers) -> undefined (nothing answers it), or
  * [status, body, path, offset, size, name, value, name, value...]; body is null (none), bytes, or
  * undefined: read it with assetRead(path, ...) */

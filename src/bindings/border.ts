@@ -66,6 +66,7 @@ export type Bytes = ArrayBufferView | ArrayBuffer;
 
 export interface Native {
   // assets.c
+  assetFind(path: string): [string, string | null, Uint8Array | undefined, number] | undefined;
   assetFetch(method: string, host: string, target: string, headers: string): (number | string | null | Uint8Array | undefined)[] | undefined;
   assetRead(path: string, offset: number, size: number): Promise<Uint8Array>;
 

@@ -83,7 +83,7 @@ export class DurableObjectNamespace {
   }
   idFromName(name) {
     if (arguments.length === 0) throw new TypeError("Failed to execute 'idFromName' on 'DurableObjectNamespace': parameter 1 is required.");
-    name = String(name);
+    name = `${name}`;
     let id = this.#names.get(name);
     if (id === undefined) {
       id = this.#namesBefore.get(name) ??
@@ -99,7 +99,7 @@ export class DurableObjectNamespace {
     return id;
   }
   idFromString(hex) {
-    hex = String(hex);
+    hex = `${hex}`;
     const jurisdiction = native.idCheck(this.#ns, hex);
     if (jurisdiction === -1) throw new TypeError("Invalid Durable Object ID: must be 64 hex digits");
     if (jurisdiction < 0) throw new TypeError("Durable Object ID is not valid for this namespace");

@@ -21,6 +21,12 @@ const files = {
 const worker = `export default {
   async fetch(request, env) {
     const url = new URL(request.url);
+    if (url.pathname === "/files") {
+      const path = url.searchParams.get("path");
+      const [file, etag] = [await env.ASSETS.unstable_getByPathname(path), await env.ASSETS.unstable_exists(path)];
+      if (file === null || etag === null) return Response.json([file, etag]);
+      return Response.json([(await new Response(file.readableStream).text()).slice(-20), file.contentType, typeof etag === "string" && !etag.includes('"')]);
+    }
     if (url.pathname.startsWith("/through")) return env.ASSETS.fetch(new URL(url.pathname.slice(8) + url.search, url), request);
     return new Response("worker " + url.pathname, { headers: { "x-worker": "yes" } });
   },
@@ -47,6 +53,22 @@ async function site(t, assets, { extra = {}, ...options } = {}) {
 
 const cases = (server, table) => Promise.all(Object.entries(table).map(async ([target, expected]) =>
   assert.equal(await server.see(target), expected, target)));
+
+test("AS-1 base_path", async (t) => {
+  await cases(await site(t, { base_path: "/docs/" }), {
+    "/docs": "307 /docs/", "/docs/": "200 root", "/docs/about.html": "307 /docs/about", "/docs/about": "200 about", "/about": "200 worker /about",
+    "/docs/none": "200 worker /docs/none", "/through/docs/about": "200 about",
+  });
+});
+
+test("AS-1 files by their paths through the binding", async (t) => {
+  const server = await site(t, {}, { extra: { "public/large.txt": `${"x".repeat(200_000)}the end of it` } });
+  const read = async (path) => (await server.fetch(`/files?path=${encodeURIComponent(path)}`)).json();
+  assert.deepEqual(await read("/about.html"), ["about", "text/html; charset=utf-8", true]);
+  assert.deepEqual(await read("/both/index.html"), ["both folder", "text/html; charset=utf-8", true]);
+  assert.deepEqual((await read("/large.txt"))[0], "xxxxxxxthe end of it");
+  for (const path of ["/about", "/", "/none", "about.html", "/../wrangler.json"]) assert.deepEqual(await read(path), [null, null], path);
+});
 
 test("AS-1 html_handling auto-trailing-slash", async (t) => {
   await cases(await site(t, {}), {
