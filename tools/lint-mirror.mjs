@@ -171,6 +171,7 @@ const GLUE = {
   "cli/upload_site.c": ["requests, answers", "integration/deploy/remote.test.mjs"],
   "cli/cmd_import.c": ["arguments, a call, what is printed", "integration/cli/import.test.mjs"],
   "cli/import_objects.c": ["calls store/plain.c, object/moved.c and import/v8value.c", "integration/cli/import.test.mjs"],
+  "cli/import_s3.c": ["asks an S3 server, calls the control API", "integration/cli/import-hosted.test.mjs"],
   "cli/import_hosted.c": ["asks an API, calls the control API", "integration/cli/import-hosted.test.mjs"],
   "cli/import_stream.c": ["reads lines, calls store/plain.c", "integration/cli/import.test.mjs"],
   "cli/import_target.c": ["calls object/moved.c and the store", "integration/cli/import.test.mjs"],

@@ -26,6 +26,7 @@ struct options {
     struct cn_project_options project;
     const char *folder;
     struct cn_import_hosted hosted;
+    const char *endpoint;
     bool verify, json;
 };
 
@@ -340,7 +341,11 @@ static int import_hosted(const struct options *options, const char *given, struc
     if (rc < 0)
         return rc;
     import->scratch = cn_sprintf("%s/import.tmp", import->project.data);
-    rc = cn_import_hosted(import, &hosted, err);
+    const char *id = getenv("AWS_ACCESS_KEY_ID"), *secret = getenv("AWS_SECRET_ACCESS_KEY");
+    char *keys = id && secret ? cn_sprintf("%s:%s", id, secret) : NULL;
+    rc = strncmp(given, "s3:", 3) == 0 ? cn_import_s3(import, options->endpoint, keys, err)
+                                       : cn_import_hosted(import, &hosted, err);
+    cn_free(keys);
     remove_scratch(import);
     return rc;
 }
@@ -356,8 +361,9 @@ static int run(const struct cn_args *args)
     }
     struct stat info;
     bool is_file = stat(args->rest[0], &info) == 0 && !S_ISDIR(info.st_mode);
-    bool is_hosted =
-        strncmp(args->rest[0], "kv:", 3) == 0 || strncmp(args->rest[0], "queue:", 6) == 0;
+    bool is_hosted = strncmp(args->rest[0], "kv:", 3) == 0 ||
+                     strncmp(args->rest[0], "queue:", 6) == 0 ||
+                     strncmp(args->rest[0], "s3:", 3) == 0;
     int rc = is_hosted ? import_hosted(options, args->rest[0], &import, &err)
              : is_file ? import_file(options, args->rest[0], &import, &err)
                        : import_folder(options, args->rest[0], &import, &err);
@@ -393,6 +399,9 @@ static const struct cn_option flags[] = {
      AT(hosted.account), 0},
     {"api", 0, "URL", "CLOUDFLARE_API_BASE_URL", "its API (https://api.cloudflare.com/client/v4)",
      AT(hosted.api), 0},
+    {"endpoint", 0, "URL", "AWS_ENDPOINT_URL",
+     "s3: the server; its keys are in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", AT(endpoint),
+     0},
     {"verify", 0, NULL, NULL, "compare source and target, write nothing", AT(verify), 0},
     CN_OPTION_JSON(AT(json)),
 };
@@ -408,7 +417,8 @@ const struct cn_command cn_cmd_import = {
         "examples/moving/export.js\n"
         "                                             has written on the hosted platform\n"
         "  cairn import kv:NAMESPACE_ID               a KV namespace, by the platform's API\n"
-        "  cairn import queue:NAME                    messages of a queue that can be pulled\n\n"
+        "  cairn import queue:NAME                    messages of a queue that can be pulled\n"
+        "  cairn import s3:BUCKET --endpoint URL      a bucket of R2, or of any server of S3\n\n"
         "Durable Objects come with their ids, names and alarms, and KV, D1 and R2 of the\n"
         "project's bindings. The source is only read. Nothing is overwritten: what is here and\n"
         "differs is told. Run it again after an interruption. No server may use the data\n"

@@ -106,6 +106,22 @@ struct cn_import_key {
 int cn_import_kv_key(struct cn_import *import, const char *namespace_id,
                      const struct cn_import_key *key, struct cn_err *err);
 
+/* An object of R2, of which the source's list has told; what else there is comes with the body, if
+ * that is needed: `fetch` writes it to import->scratch and fills in http and custom. */
+struct cn_import_object {
+    const char *key, *etag;
+    int64_t size, uploaded_ms;
+    struct cn_buf http, custom; /* JSON objects */
+    int (*fetch)(struct cn_import_object *object, void *data, struct cn_err *err);
+    void *data;
+};
+int cn_import_r2_object(struct cn_import *import, const char *bucket,
+                        struct cn_import_object *object, struct cn_err *err);
+
+/* A bucket by S3: "s3:BUCKET", from the server at `endpoint`, with "KEY:SECRET". */
+int cn_import_s3(struct cn_import *import, const char *endpoint, const char *keys,
+                 struct cn_err *err);
+
 /* What the API of the hosted platform gives: "kv:NAMESPACE_ID" or "queue:NAME". */
 struct cn_import_hosted {
     const char *api, *account, *token; /* of the platform */

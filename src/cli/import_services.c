@@ -435,6 +435,85 @@ static int each_upload(void *data, const struct cn_plain_row *row, struct cn_err
                     "an upload in parts that was not completed", &none, err);
 }
 
+static int put_fetched(struct place *place, struct cn_import_object *object, struct files *files,
+                       struct cn_err *err)
+{
+    struct cn_json *answer = NULL;
+    char number[24];
+    snprintf(number, sizeof(number), "%" PRId64, object->uploaded_ms);
+    begin_target(place, "/objects/");
+    cn_api_append_bytes(&place->target, object->key, strlen(object->key));
+    add_param(place, '?', "metadata", cn_buf_text(&object->custom));
+    add_param(place, '&', "etag", object->etag);
+    add_param(place, '&', "uploaded", number);
+    add_http(place, cn_buf_text(&object->http));
+    struct cn_api_body body = {files->size, files_read, files};
+    int rc = cn_api_put(&place->import->api, cn_buf_text(&place->target), &body, &answer, err);
+    cn_json_free(answer);
+    return rc;
+}
+
+static int fetch_object(struct place *place, struct cn_import_object *object, struct files *files,
+                        struct cn_err *err)
+{
+    struct stat info;
+    int rc = object->fetch(object, object->data, err);
+    if (rc == 0 && lstat(place->import->scratch, &info) < 0)
+        rc = cn_err_errno(err, errno, "cannot read %s", place->import->scratch);
+    if (rc < 0)
+        return rc;
+    files->paths = cn_alloc(sizeof(*files->paths));
+    files->paths[files->count++] = cn_strdup(place->import->scratch);
+    files->size = info.st_size;
+    return info.st_size == object->size
+               ? 0
+               : cn_err_set(err, CN_ECORRUPT, "its body has another size than the list says");
+}
+
+static int move_object(struct place *place, struct cn_import_object *object, struct files *files,
+                       enum cn_import_outcome *outcome, struct cn_err *err)
+{
+    const struct cn_json *entry;
+    struct cn_json *answer;
+    bool same = true;
+    size_t size = strlen(object->key);
+    int rc = find_entry(place, object->key, size, &answer, &entry, err);
+    const char *etag = entry ? cn_json_text(entry, "etag") : NULL;
+    *outcome = CN_IMPORT_CONFLICT;
+    if (rc == 0 && etag && cn_json_int(entry, "size") == object->size &&
+        strcmp(etag, object->etag) == 0) {
+        if (place->import->verify)
+            rc = fetch_object(place, object, files, err);
+        begin_target(place, "/objects/");
+        cn_api_append_bytes(&place->target, object->key, size);
+        if (rc == 0 && place->import->verify)
+            rc = compare_body(place, files, &same, err);
+        if (same)
+            *outcome = CN_IMPORT_THERE;
+    } else if (rc == 0 && !entry && !place->import->verify) {
+        rc = fetch_object(place, object, files, err);
+        if (rc == 0)
+            rc = put_fetched(place, object, files, err);
+        *outcome = CN_IMPORT_CAME;
+    }
+    cn_json_free(answer);
+    return rc;
+}
+
+int cn_import_r2_object(struct cn_import *import, const char *bucket,
+                        struct cn_import_object *object, struct cn_err *err)
+{
+    struct place place = {.import = import, .kind = CN_IMPORT_R2, .local = bucket, .id = bucket};
+    struct files files = {.fd = -1};
+    struct cn_err why = {0};
+    enum cn_import_outcome outcome = CN_IMPORT_FAILED;
+    int rc = move_object(&place, object, &files, &outcome, &why);
+    rc = conclude(&place, object->key, rc, outcome, NULL, &why, err);
+    files_fini(&files);
+    cn_buf_fini(&place.target);
+    return rc;
+}
+
 /* --- D1 -------------------------------------------------------------------------------------- */
 
 /* The object of a database is named "db": docs/reference/data-format.md. */

@@ -2,23 +2,54 @@
 #include "net/caller.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 
 #define CONNECT_TIMEOUT_MS 30000
+#define FIELDS_MAX (64u << 10)
 #define TIMEOUT_MS (30 * 60 * 1000) /* a deployment is built before it is answered */
 
 struct sink {
-    struct cn_buf *answer;
+    struct cn_buf *answer, *fields;
     size_t left;
+    CURL *easy;
+    int file;
 };
+
+static size_t write_all(int file, const char *bytes, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t count = write(file, bytes + done, size - done);
+        if (count < 0 && errno != EINTR)
+            return 0;
+        done += count > 0 ? (size_t)count : 0;
+    }
+    return size;
+}
+
+static size_t on_field(char *bytes, size_t one, size_t size, void *data)
+{
+    struct sink *sink = data;
+    (void)one; /* always 1 */
+    if (sink->fields->size + size > FIELDS_MAX)
+        return 0;
+    cn_buf_append(sink->fields, bytes, size);
+    return size;
+}
 
 static size_t on_bytes(char *bytes, size_t one, size_t size, void *data)
 {
     struct sink *sink = data;
     (void)one; /* always 1 */
+    long status = 0;
+    if (sink->file)
+        curl_easy_getinfo(sink->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status == 200)
+        return write_all(sink->file, bytes, size);
     if (size > sink->left || !cn_buf_try_append(sink->answer, bytes, size))
         return 0; /* K2: ends the transfer */
     sink->left -= size;
@@ -38,6 +69,8 @@ static struct curl_slist *make_fields(const struct cn_caller_request *request)
         fields = curl_slist_append(fields, line);
         cn_free(line);
     }
+    if (request->s3_keys)
+        fields = curl_slist_append(fields, "x-amz-content-sha256: UNSIGNED-PAYLOAD");
     return curl_slist_append(fields, "Expect:"); /* the body goes at once */
 }
 
@@ -59,6 +92,14 @@ static void set_up(CURL *easy, const struct cn_caller_request *request, struct c
         curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket);
     if (request->ca_file)
         curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
+    if (request->s3_keys) {
+        curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, "aws:amz:auto:s3");
+        curl_easy_setopt(easy, CURLOPT_USERPWD, request->s3_keys);
+    }
+    if (request->fields) {
+        curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_field);
+        curl_easy_setopt(easy, CURLOPT_HEADERDATA, sink);
+    }
     if (!request->content_type)
         return;
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
@@ -72,8 +113,8 @@ int cn_caller_ask(const struct cn_caller_request *request, struct cn_buf *answer
     CN_ASSERT(request->method && request->url);
     char why[CURL_ERROR_SIZE] = "";
     long status = 0;
-    struct sink sink = {answer, request->answer_max};
     CURL *easy = curl_easy_init();
+    struct sink sink = {answer, request->fields, request->answer_max, easy, request->file};
     if (!easy)
         return cn_err_set(err, CN_ENOMEM, "no request can be made");
     struct curl_slist *fields = make_fields(request);

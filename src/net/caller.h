@@ -25,6 +25,10 @@ struct cn_caller_request {
     size_t body_size;
     const char *ca_file; /* certificates to believe besides the system's; NULL: none */
     size_t answer_max;
+    /* Signed as S3 wants it (the query is in order and encoded): "KEY:SECRET"; NULL: not. */
+    const char *s3_keys;
+    int file;              /* a descriptor that takes the body of a 200; 0: `answer` does */
+    struct cn_buf *fields; /* the head of the answer, line after line; NULL: not wanted */
 };
 
 /* The status, and the body appended to `answer`. Negative: no answer was had. */
