@@ -707,14 +707,12 @@ void engine_connect(int n, uint64_t link)
          (uint32_t)servers[server].timeline | (servers[server].flawed ? 1u << 31 : 0), NULL);
 }
 
-/* The parent of a process has seen it end. */
-void engine_bury(uint64_t disk)
+/* The parent of a process has seen it end: of that process, and not of a later one. */
+void engine_bury(uint64_t disk, uint64_t disk_life)
 {
     struct statement *x = statement_new();
-    x->s = (struct cn_engine_statement){.kind = CN_ENGINE_BURY, .disk = disk};
-    for (int n = 0; n < NODES; n++)
-        if (nodes[n].disk == disk)
-            x->s.life = (nodes[n].disk_life << 20) + 0xfffff; /* of that process, not a later one */
+    x->s = (struct cn_engine_statement){
+        .kind = CN_ENGINE_BURY, .disk = disk, .life = (disk_life << 20) + 0xfffff};
     x->node = NODES;
     x->server = PRIMARY;
     x->server_life = servers[PRIMARY].life;

@@ -20,9 +20,10 @@ static void fault_node(int n)
     }
     if (one_in(2)) {
         uint64_t disk = node->disk;
+        uint64_t life = node->disk_life;
         node_crash(n);
         if (one_in(2))
-            engine_bury(disk);
+            engine_bury(disk, life);
         if (one_in(3))
             push(now + 5 + (int32_t)rnd(300), EVENT_START, n, 0, 0, NULL);
     } else {

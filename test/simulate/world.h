@@ -159,7 +159,7 @@ struct answer {
 void engine_reset(void);
 void engine_connect(int node, uint64_t link);
 void engine_send(int node, const struct cn_engine_statement *statement, const uint16_t *records);
-void engine_bury(uint64_t disk);
+void engine_bury(uint64_t disk, uint64_t disk_life);
 void engine_event(struct event *event);
 void engine_fault(void);
 void engine_heal(void);

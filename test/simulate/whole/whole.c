@@ -224,9 +224,10 @@ static void fault_node(int n)
         node_start(n);
     } else if (one_in(2)) {
         uint64_t disk = nodes[n].disk;
+        uint64_t life = nodes[n].disk_life;
         node_crash(n);
         if (one_in(2))
-            engine_bury(disk);
+            engine_bury(disk, life);
         if (!one_in(3))
             push(now + 5 + (int32_t)rnd(2000), EVENT_START, n, 0, 0, NULL);
     } else {
@@ -531,7 +532,7 @@ static void kill_one(void)
         return;
     TRACE("in the end node %d dies", dead);
     node_ends(dead, true);
-    engine_bury(nodes[dead].disk);
+    engine_bury(nodes[dead].disk, nodes[dead].disk_life);
 }
 
 static void look(void)
