@@ -51,7 +51,7 @@ static int host_joined(void *data, struct cn_host *host, const struct cn_engine_
     cluster->info = *info;
     cluster->registry.cluster = cluster->info.cluster;
     cluster->shards = cn_shards_new(&options);
-    cn_cluster_hauls_open(cluster);
+    cn_cluster_backup_streams_open(cluster);
     int rc = cn_cluster_remote_open(cluster, err);
     if (rc == 0)
         rc = cn_cluster_bodies_open(cluster, info, err);

@@ -165,7 +165,7 @@ bool cn_cluster_failed(struct cn_cluster *cluster, struct cn_err *err);
 struct cn_bodies;
 struct cn_engine_pg_info;
 struct cn_backup_streams;
-struct cn_backup_streams *cn_cluster_hauls(struct cn_cluster *cluster);
+struct cn_backup_streams *cn_cluster_backup_streams(struct cn_cluster *cluster);
 struct cn_bodies *cn_cluster_body_keeper(struct cn_cluster *cluster);
 const struct cn_engine_pg_info *cn_cluster_info(const struct cn_cluster *cluster);
 bool cn_cluster_backup_begin(struct cn_cluster *cluster);

@@ -182,10 +182,10 @@ static int take_all_named(struct backup *backup, uint32_t shard)
 static int next_piece(struct backup *backup, uint64_t owner, const struct cn_backup_stream_ask *ask,
                       struct cn_backup_stream_piece *piece)
 {
-    return owner == ask->disk
-               ? cn_backup_stream_next(cn_cluster_hauls(backup->cluster), ask, piece, backup->err)
-               : cn_bodies_store(cn_cluster_body_keeper(backup->cluster), owner, ask, piece,
-                                 backup->err);
+    return owner == ask->disk ? cn_backup_stream_next(cn_cluster_backup_streams(backup->cluster),
+                                                      ask, piece, backup->err)
+                              : cn_bodies_store(cn_cluster_body_keeper(backup->cluster), owner, ask,
+                                                piece, backup->err);
 }
 
 /* What a peer has sent that is no such stream is his fault; anything else is our disk's. */

@@ -132,7 +132,7 @@ void cn_cluster_bodies_init(struct cn_cluster *cluster)
 
 /* --- backups: the stores of shards that are served here (shard/backup_stream.h) --------------------- */
 
-static void *haul_hold(void *data, uint32_t shard, uint64_t *epoch)
+static void *stream_hold(void *data, uint32_t shard, uint64_t *epoch)
 {
     struct cn_cluster *cluster = data;
     struct cn_host_view view;
@@ -143,27 +143,27 @@ static void *haul_hold(void *data, uint32_t shard, uint64_t *epoch)
     return cn_shards_hold_index(cluster->shards, shard);
 }
 
-static void haul_release(void *data, void *hold)
+static void stream_release(void *data, void *hold)
 {
     (void)data;
     cn_shard_release(hold);
 }
 
-static int haul_copy(void *data, uint32_t shard,
-                     int (*write)(void *to, const void *bytes, size_t size), void *to,
-                     struct cn_err *err)
+static int stream_copy(void *data, uint32_t shard,
+                       int (*write)(void *to, const void *bytes, size_t size), void *to,
+                       struct cn_err *err)
 {
     const struct cn_host_disk *hands = &((struct cn_cluster *)data)->disk.hands;
     return hands->copy_out(hands->data, shard, write, to, err);
 }
 
-void cn_cluster_hauls_open(struct cn_cluster *cluster)
+void cn_cluster_backup_streams_open(struct cn_cluster *cluster)
 {
     cluster->streams = cn_backup_streams_new(
-        &(struct cn_backup_streams_host){cluster, haul_hold, haul_release, haul_copy});
+        &(struct cn_backup_streams_host){cluster, stream_hold, stream_release, stream_copy});
 }
 
-struct cn_backup_streams *cn_cluster_hauls(struct cn_cluster *cluster)
+struct cn_backup_streams *cn_cluster_backup_streams(struct cn_cluster *cluster)
 {
     return cluster->streams;
 }

@@ -127,7 +127,7 @@ int cn_cluster_remote_open(struct cn_cluster *cluster, struct cn_err *err);
 
 /* cluster_bodies.c */
 void cn_cluster_bodies_init(struct cn_cluster *cluster); /* its hooks, for the host */
-void cn_cluster_hauls_open(struct cn_cluster *cluster);
+void cn_cluster_backup_streams_open(struct cn_cluster *cluster);
 int cn_cluster_bodies_open(struct cn_cluster *cluster, const struct cn_engine_pg_info *info,
                            struct cn_err *err);
 

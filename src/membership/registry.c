@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/assert.h"
+#include "base/block.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/loop.h"
@@ -93,6 +94,7 @@ static void on_hint(void *data)
 int cn_registry_ask(const struct cn_registry *registry, const char *sql, const char *const *values,
                     size_t count, struct cn_buf *text, struct cn_err *err)
 {
+    cn_may_block_here();
     struct question question = {.registry = registry,
                                 .sql = sql,
                                 .values = values,

@@ -39,10 +39,10 @@
  *     which names the owner; it is asked at once.
  * O6  What another node asks is input: it is checked (remote/question.h, service/wire.h), and
  *     delivered with the bounds that every call has. Depth and trace of a call travel with it.
- * O8  A caller that goes away cancels no call, as on one node: what was sent is carried out, once,
- * and its answer finds nobody. What ends with him is what he reads and writes (streams are given
- *     up), his signals, and what he held (remote/leases.h). So CANCEL of pipes is not for calls.
  * O7  When a lane ends, what it has held and sent away fails as "the server is stopping".
+ * O8  A caller that disappears cancels no call, as on one node: calls that were sent run once, and
+ *     their answers are dropped. What ends with it are the streams that it reads and writes, its
+ *     signals, and what it held (remote/leases.h). So CANCEL of pipes is not for calls.
  *
  * What a worker has lent ("w<lane>:<serial>@<disk>.<life>", object/lent.h) is called by its address
  * (remote/stubs.h): never held, never tried again. It belongs to one life of a node; when that is

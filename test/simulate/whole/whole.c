@@ -172,6 +172,8 @@ void whole_answered(unsigned op, enum status status, const uint16_t *list, unsig
     list_counts[op] = (uint16_t)count;
 }
 
+enum { ANSWER_MS = 40000 };
+
 static unsigned ask(int n, unsigned shard, unsigned object, bool write)
 {
     if (op_count == OPS)
@@ -605,6 +607,16 @@ static void begin(uint64_t seed)
     look_at = NEVER;
 }
 
+/* N9 of fleet/cluster.h, O2 of remote/remote.h: no call waits for ever while its node lives. */
+static void look_for_answer(unsigned op)
+{
+    if (ops[op].status != STATUS_OPEN)
+        return;
+    if (now - ops[op].asked > ANSWER_MS)
+        fail("op %u of node %d has no answer", op, askers[op].node);
+    push(now + 4000, EVENT_OP_TIMEOUT, NODES, op, 0, NULL);
+}
+
 static void dispatch(struct event *event)
 {
     struct later later;
@@ -634,8 +646,7 @@ static void dispatch(struct event *event)
             whole_wake(event->node);
         break;
     case EVENT_OP_TIMEOUT:
-        if (ops[event->a].status == STATUS_OPEN)
-            whole_answered(event->a, STATUS_UNKNOWN, NULL, 0);
+        look_for_answer(event->a);
         break;
     case EVENT_FAULT:
         fault();
