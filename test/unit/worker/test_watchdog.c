@@ -34,7 +34,9 @@ static struct world *world_open(unsigned wall_ms)
                                           .wall_ms = wall_ms,
                                           .on_stuck = count_stuck,
                                           .data = world};
-    world->dog = cn_watchdog_start(&options);
+    struct cn_err err;
+    world->dog = cn_watchdog_start(&options, &err);
+    CHECK(world->dog);
     return world;
 }
 
