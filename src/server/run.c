@@ -47,8 +47,7 @@
 
 #define LANES_MAX 256
 
-/* How long a turn of `cairn dev` may hold its lane by the clock on the wall, if [limits] cpu_ms does
- * not say more. */
+/* How long a turn of `cairn dev` may hold its lane by the clock on the wall. */
 #define DEV_WALL_MS 10000
 
 struct settings {
@@ -533,10 +532,7 @@ static int serve(const struct cn_run_options *asked, struct cn_deployer *deploye
     options->server.guest = asked->guest;
     options->server.host = settings->host;
     options->server.listen_fds = settings->listen_fds;
-    int64_t cpu_ms = first->config->limits.cpu_ms;
-    options->server.wall_ms = !development           ? 0
-                              : cpu_ms > DEV_WALL_MS ? (unsigned)cpu_ms
-                                                     : DEV_WALL_MS;
+    options->server.wall_ms = development ? DEV_WALL_MS : 0;
     options->server.node = settings->data.node;
     if (settings->data.cluster) {
         options->server.remote = cn_cluster_remote(settings->data.cluster);

@@ -171,14 +171,16 @@ static const struct {
      "    return new Response(\"Hello\");\n  },\n};"},
     {"the Promise did not resolve to 'Response'",
      "fetch() returned undefined, or something else that is no Response. Does each of its ways end "
-     "in `return new Response(...)` or `return Response.json(...)`?"},
+     "in\n`return new Response(...)` or `return Response.json(...)`?"},
     {"The worker behind this service binding is not running",
      "serve both projects: `cairn dev . ../OTHER`; each keeps its own name and bindings."},
     {"has already been used",
      "a body can be read once. Read a copy, `request.clone().text()`, or keep what was read."},
-    {TOO_LONG, "other requests of this lane wait meanwhile, so the script was ended after 10 s, or "
-               "[limits] cpu_ms of the configuration if that is more. Long work is cut into parts, "
-               "with an `await` of something between them."},
+    {TOO_LONG,
+     "other requests of this lane wait meanwhile, so `cairn dev` ends a script after 10 s on the "
+     "clock. `cairn serve`\ncounts CPU time: [limits] cpu_ms of the configuration. Long work is "
+     "cut "
+     "into parts, with an `await` between them."},
     {TOO_MUCH, "[limits] cpu_ms in the project's configuration sets the limit."},
     {"was canceled because it detected that your Worker's code had hung",
      "something that is awaited never comes."},

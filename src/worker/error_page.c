@@ -11,7 +11,8 @@ static const char style[] =
     "body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#fafafa;color:#222}"
     "main{max-width:60rem;margin:3rem auto;padding:0 1rem}"
     "h1{font-size:1.3rem;color:#b3261e}pre{background:#fff;border:1px solid #ddd;"
-    "border-radius:6px;padding:1rem;overflow:auto;font:14px/1.5 ui-monospace,monospace}"
+    "border-radius:6px;padding:1rem;overflow:auto;white-space:pre-wrap;font:14px/1.5 "
+    "ui-monospace,monospace}"
     "@media(prefers-color-scheme:dark){body{background:#17181a;color:#ddd}"
     "pre{background:#1f2023;border-color:#333}h1{color:#ff8a80}}";
 
