@@ -269,7 +269,7 @@ install: $(if $(FOREIGN),,built) ## install below PREFIX (/usr/local)
 	@install -d $(SHAREDIR)/man/man1 $(SHAREDIR)/man/man3 $(SHAREDIR)/bash-completion/completions \
 	  $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
 	@made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && \
-	  node tools/package/generate.mjs $(if $(CROSS),build,$(B))/cairn "$$made" $(VERSION) && \
+	  node tools/package/generate.mjs $(or $(if $(CROSS),$(wildcard build/cairn)),$(B)/cairn) "$$made" $(VERSION) && \
 	  node tools/package/header.mjs include/cairn.h "$$made/man/cairn.h.3" $(VERSION) && \
 	  install -m 644 "$$made"/man/*.1 $(SHAREDIR)/man/man1/ && \
 	  install -m 644 "$$made"/man/*.3 $(SHAREDIR)/man/man3/ && \

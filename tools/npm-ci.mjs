@@ -1,4 +1,5 @@
 // Installs the packages of a folder's package-lock.json below its node_modules: node tools/npm-ci.mjs FOLDER [--omit=dev]
+// --only=PLACE adds one package of the lock file to what is there, whichever machine it is for.
 //
 // `npm ci` does it where npm is installed. Debian's npm comes as some 340 packages, which nobody should need to build a
 // server: without npm, each package is fetched from the registry, its checksum compared with the lock file, and unpacked.
@@ -11,6 +12,7 @@ import path from "node:path";
 
 const [folder, ...flags] = process.argv.slice(2);
 const withoutDev = flags.includes("--omit=dev");
+const only = flags.find((each) => each.startsWith("--only="))?.slice("--only=".length);
 const BESIDE = 8; // packages that are fetched at a time
 
 function fail(text) {
@@ -21,12 +23,12 @@ function fail(text) {
 const lock = JSON.parse(readFileSync(path.join(folder, "package-lock.json"), "utf8"));
 const isFor = (list, own) => !list || (list.includes(own) || list.some((each) => each[0] === "!")) && !list.includes(`!${own}`);
 const { glibcVersionRuntime } = process.report.getReport().header;
-const packages = Object.entries(lock.packages).filter(([place, p]) => place && !p.link &&
+const packages = Object.entries(lock.packages).filter(([place, p]) => only ? place === only : place && !p.link &&
   !(withoutDev && (p.dev || p.devOptional)) && isFor(p.os, process.platform) && isFor(p.cpu, process.arch) &&
   isFor(p.libc, glibcVersionRuntime ? "glibc" : "musl"));
 
 console.log(`setup: ${packages.length} npm packages for ${path.relative(".", folder) || "the build"}`);
-if (spawnSync("npm", ["--version"], { stdio: "ignore" }).status === 0) {
+if (!only && spawnSync("npm", ["--version"], { stdio: "ignore" }).status === 0) {
   const { status } = spawnSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
     ...(withoutDev ? ["--omit=dev"] : [])], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
   process.exit(status ?? 1);
@@ -65,7 +67,7 @@ async function fetchArchive(place, { version, integrity, resolved }) {
 }
 
 const modules = path.join(folder, "node_modules");
-rmSync(modules, { recursive: true, force: true });
+if (!only) rmSync(modules, { recursive: true, force: true });
 mkdirSync(modules, { recursive: true });
 let done = 0;
 async function installAll(queue) {
