@@ -1,29 +1,30 @@
 // `make slow`: whether anything that is given a text takes more time than in proportion to its length.
 //
-// Two doors, each with the same texts, which are made of short units repeated:
+// Doors, each with the same texts, which are made of short units repeated:
 //
-//   APIs       every function of the platform in a worker (worker.js finds them), the text in each place of its arguments
-//   requests   the parts of a request, to a worker that reads all of them
+//   APIs       every function of the platform in a worker (worker.js finds them), the text in each place of its arguments,
+//              in their objects, lists and bodies; what it makes is used
+//   others     doors.mjs: requests, S3, functions of SQL, HTMLRewriter, rules of assets, operations of the administration
 //
-// Measured is the CPU time of the server's lane (schedstat), so that a busy machine does not matter. All units at once at a length of N; if
-// that took longer than it may, each alone at N, 2N and 4N: whoever grows faster than the text, twice, is reported, and the run fails.
+// Measured is the CPU time of the server (schedstat), so that a busy machine matters little. All units at once at a length of N; if
+// that took longer than it may, each alone at N, 2N, 4N and 8N: whoever grows faster than the text is reported, and the run fails.
 //
-//     node test/slow/run.mjs [--long] [--only PART OF A NAME]
+//     node test/slow/run.mjs [--long] [--doors apis,requests,s3,sql,html,assets,admin] [--only PART OF A NAME]
 import { readFileSync, readdirSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import { project, root, serve } from "../integration/lib/server.mjs";
+import * as doors from "./doors.mjs";
+import { FRAMES, LONG_FRAMES, UNITS, textOf } from "./texts.js";
 
 const option = (name) => process.argv.includes(name) && (process.argv[process.argv.indexOf(name) + 1] ?? "");
+const chosen = new Set((option("--doors") || "apis,requests,s3,sql,html,assets,admin").split(","));
 const long = process.argv.includes("--long"), only = option("--only") || "";
 const N = 16_384; // with the square of it: 2 * 10^8 steps, a tenth of a second or more
 const BATCH_MS = 40 + (long ? 120 : 0); // what all units of a batch may take before they are looked at one by one
-const FLOOR_MS = 25; // at 4N: less says nothing
-const GROWTH = 3; // of a text twice as long; 2 is linear
+const FLOOR_MS = 50; // at 8N: less says nothing
+const GROWTH = 22; // from N to 8N; linear is 8, its square 64
 
-const UNITS = [" ", "\t", "\r\n", "a", "0", "/", "\\", "%", "%41", "&", "=", ";", ",", ":", '"', "'", "<", "<a>", "</a", "(", "[", "{", "-", ".", "../", "@", "#", "?", "*", "\0", "\u0100", "\ud800", "\u{1f600}", "\u001b]", "\u009d", "|", "$", "a=b;", "a: b\r\n", "--a\r\n"];
-const FRAMES = [["", ""], [" a", "b "], ["http://a/", ""], ["a/b;c=\"", ""]];
-const LONG_FRAMES = [["http://", "/"], ["http://a/?", ""], ["data:,", ""], ["<a ", ""], ['{"a":"', ""], ["/", "b"], ["a", "\n"]];
 const texts = [...FRAMES, ...(long ? LONG_FRAMES : [])].flatMap(([head, tail]) => UNITS.map((unit) => [head, unit, tail]));
 
 /** CPU time of the server's threads, in ms. */
@@ -32,19 +33,21 @@ const cpuOf = (pid) => readdirSync(`/proc/${pid}/task`).reduce((sum, task) => {
 }, 0) / 1e6;
 
 const found = [];
-let calls = 0;
+let calls = 0, count = 0;
 
 /** Measures `run(texts, length)` of a door, which resolves with CPU milliseconds. */
-async function examine(name, run) {
-  calls += texts.length;
-  if ((await run(texts, N)) < BATCH_MS) return;
-  for (const text of texts) {
-    const least = async (length) => Math.min(await run([text], length), await run([text], length));
-    if ((await run([text], 4 * N)) < FLOOR_MS) continue;
-    const [one, two, four] = [await least(N), await least(2 * N), await least(4 * N)];
-    if (four < FLOOR_MS || two / one < GROWTH || four / two < GROWTH) continue;
+async function examine(name, run, list = texts) {
+  if (!name.includes(only)) return;
+  count++;
+  calls += list.length;
+  if ((await run(list, N)) < BATCH_MS) return;
+  for (const text of list) {
+    const least = async (length) => Math.min(await run([text], length), await run([text], length), await run([text], length));
+    if ((await run([text], 8 * N)) < FLOOR_MS) continue;
+    const [one, two, four, eight] = [await least(N), await least(2 * N), await least(4 * N), await least(8 * N)];
+    if (eight < FLOOR_MS || eight / one < GROWTH || eight / four < 2.8) continue;
     found.push(name);
-    console.log(`${name}: ${JSON.stringify(text)}: ${[one, two, four].map((ms) => ms.toFixed(1)).join(", ")} ms for ${N}, ${2 * N}, ${4 * N} characters`);
+    console.log(`${name}: ${JSON.stringify(text)}: ${[one, two, four, eight].map((ms) => ms.toFixed(1)).join(", ")} ms for ${N}, ${2 * N}, ${4 * N}, ${8 * N} characters`);
     return;
   }
 }
@@ -74,43 +77,51 @@ function send(port, host, { method = "POST", target = "/", headers = {}, body = 
 }
 
 const modules = `export const LOADERS = { ${names.map((name) => `${JSON.stringify(name)}: () => import(${JSON.stringify(name)})`).join(", ")} };`;
+const file = (name) => readFileSync(path.join(root, "test/slow", name), "utf8");
+const shared = { "modules.js": modules, "texts.js": file("texts.js") };
 const server = await serve([
-  project({ "wrangler.toml": config("apis", BINDINGS), "index.js": readFileSync(path.join(root, "test/slow/worker.js"), "utf8"), "modules.js": modules }),
-  project({ "wrangler.toml": config("reader"), "index.js": reader }),
-], { lanes: 1 });
+  project({ "wrangler.toml": config("apis", BINDINGS), "index.js": file("worker.js"), ...shared }),
+  project({ "wrangler.toml": config("reader", doors.s3Config + '[[r2_buckets]]\nbinding = "files"\nbucket_name = "files"\n'), "index.js": reader }),
+  project({ "wrangler.toml": config("doors", BINDINGS.replace('"d1"\ndatabase_id = "d1"', '"d2"\ndatabase_id = "d2"')), "index.js": file("doors.js"), ...shared }),
+  project({ "wrangler.toml": config("assets", doors.assetConfig), "index.js": "export default { fetch: (request, env) => env.ASSETS.fetch(request) };", ...doors.assetFiles }),
+], { lanes: 1, env: doors.environment });
+const admin = Number(new URL((await server.until(/admin on (http:\S+)/))[1]).port);
 for (const stream of [server.child.stdout, server.child.stderr]) stream.removeAllListeners("data").resume(); // consoles are called too
 const timed = async (work) => {
   const before = cpuOf(server.pid);
   await work();
   return cpuOf(server.pid) - before;
 };
+/** Sends what `make` makes of each text. */
+const sends = (port, host, make) => (some, length) => timed(async () => {
+  for (const [head, unit, tail] of some) await send(port, host, await make(textOf(head, unit, tail, length)));
+});
+const json = (job) => ({ body: JSON.stringify(job), headers: { "content-type": "application/json" } });
 
-// APIs
-const ask = (job) => send(server.port, "apis.test", { body: JSON.stringify(job), headers: { "content-type": "application/json" } });
-const listed = JSON.parse(await ask({ list: true }));
-const wanted = [...listed.names.entries()].filter(([, name]) => name.includes(only));
-for (const [index, name] of wanted)
-  for (const shape of listed.shapes) await examine(`${name} (${shape})`, (some, length) => timed(() => ask({ index, shape, texts: some, length })));
-
-// Requests: what cannot be sent is not. A field of its own for each kind of header that something here reads.
-const FIELDS = ["cookie", "content-type", "accept", "accept-encoding", "cache-control", "if-none-match", "if-match", "if-modified-since", "range", "authorization", "forwarded", "x-forwarded-for", "upgrade", "sec-websocket-protocol", "sec-websocket-extensions", "traceparent", "cdn-loop", "x-other"];
-const sendable = (text) => text.replace(/[^\t\x20-\x7e]/g, "a");
-const place = {
-  target: (text) => ({ method: "GET", target: `/${text.replace(/[^\x21-\x7e]/g, "%")}` }),
-  query: (text) => ({ method: "GET", target: `/?${text.replace(/[^\x21-\x7e]/g, "+")}` }),
-  form: (text) => ({ body: text, headers: { "content-type": "application/x-www-form-urlencoded" } }),
-  parts: (text) => ({ body: `--a\r\n${text}\r\n--a--\r\n`, headers: { "content-type": "multipart/form-data; boundary=a" } }),
-  boundary: (text) => ({ body: text, headers: { "content-type": `multipart/form-data; boundary="${sendable(text).replace(/["\\]/g, "a").slice(0, 60)}"` } }),
-  json: (text) => ({ body: text, headers: { "content-type": "application/json" } }),
-  ...Object.fromEntries(FIELDS.map((name) => [name, (text) => ({ method: "GET", headers: { [name]: sendable(text) } })])),
-};
-for (const [name, make] of Object.entries(place)) {
-  if (!`request ${name}`.includes(only)) continue;
-  await examine(`request ${name}`, (some, length) => timed(async () => {
-    for (const [head, unit, tail] of some) await send(server.port, "reader.test", make(head + unit.repeat(length / unit.length) + tail));
-  }));
+if (chosen.has("apis")) {
+  const ask = (job) => send(server.port, "apis.test", json(job));
+  const listed = JSON.parse(await ask({ list: true }));
+  for (const [index, name] of listed.names.entries())
+    for (const shape of listed.shapes) await examine(`${name} (${shape.name})`, (some, length) => timed(() => ask({ index, shape: shape.name, texts: some, length })), shape.byLength ? [["", "a", ""]] : texts);
+}
+if (chosen.has("requests")) for (const [name, make] of Object.entries(doors.requests)) await examine(`request ${name}`, sends(server.port, "reader.test", make));
+if (chosen.has("s3")) for (const [name, make] of Object.entries(doors.s3)) await examine(`S3 ${name}`, sends(server.port, "s3.test", make));
+if (chosen.has("html")) {
+  const ask = (job) => send(server.port, "doors.test", json(job));
+  for (const html of JSON.parse(await ask({ texts: [], length: 0 }))) await examine(`HTML ${html}`, (some, length) => timed(() => ask({ html, texts: some, length })));
+}
+if (chosen.has("sql")) {
+  const ask = (job) => send(server.port, "doors.test", json(job));
+  await ask({ sql: {}, texts: [["CREATE VIRTUAL TABLE fts USING fts5(a)", "", ""]], length: 0 });
+  for (const [name, sql] of Object.entries(doors.functions())) await examine(`SQL ${name}`, (some, length) => timed(() => ask({ sql, texts: some, length })));
+}
+if (chosen.has("assets")) await examine("assets", sends(server.port, "assets.test", doors.assetPath));
+if (chosen.has("admin")) {
+  const { result } = JSON.parse(await send(admin, "localhost", { method: "GET", target: "/client/v4/accounts", headers: { authorization: `Bearer ${doors.TOKEN}` } }));
+  const list = UNITS.filter((_, i) => long || i % 5 === 0).map((unit) => ["", unit, ""]);
+  for (const [name, make] of Object.entries(doors.operations(result[0].id))) await examine(name, sends(admin, "localhost", make), list);
 }
 await server.stop();
 
-console.log(`slow: ${listed.names.length} functions and ${Object.keys(place).length} parts of requests, ${calls} calls with texts of ${N} characters: ${found.length} grow faster than their text`);
+console.log(`slow: ${count} places for a text, ${calls} calls with texts of ${N} characters: ${found.length} grow faster than their text`);
 process.exit(found.length ? 1 : 0);
