@@ -1,4 +1,4 @@
 .PHONY: slow
-slow: ## every API and every part of a request with long texts: none may grow faster than its text; SLOW="--long --only URL"
+slow: ## every API, request, statement, rewriter and rule with long texts: none may grow faster than its text; SLOW="--doors sql --only trim"
 slow: $(B)/cairn
 	@$(SERVER) node test/slow/run.mjs $(SLOW)
