@@ -23,10 +23,11 @@ const HTML = {
   both: (text) => read(new HTMLRewriter().on(`[x*="${text.slice(0, text.length / 2).replace(/["\\]/g, "")}b" i]`, all(() => {})), new Response(`<a x="${text.replace(/"/g, "")}">`)),
 };
 
-async function sql({ statement, count, place }, text, env) {
+/** Every other argument nearly is the one before it, or has its character at its end (`last`). */
+async function sql({ statement, count, place, last }, text, env) {
   if (statement !== undefined) return env.D1.prepare(statement).bind(text).all();
   if (place === undefined) return env.D1.exec(text);
-  return env.D1.prepare(place).bind(...Array.from({ length: count }, (_, i) => (i % 2 ? text.slice(0, text.length / 2) + "b" : text))).all();
+  return env.D1.prepare(place).bind(...Array.from({ length: count }, (_, i) => (i % 2 === 0 ? text : last ? "b".repeat(text.length / 2) + text[0] : text.slice(0, text.length / 2) + "b"))).all();
 }
 
 export default {

@@ -54,6 +54,7 @@ export function functions() {
   for (const [name, count] of [["->", 2], ["LIKE", 2], ["GLOB", 2], ["||", 2]]) found[name] = { place: `SELECT ?1 ${name} ?2`, count };
   found["json_each/1"] = { place: "SELECT count(*), max(fullkey) FROM json_each(?1)", count: 1 };
   found["json_tree/1"] = { place: "SELECT count(*), max(fullkey) FROM json_tree(?1)", count: 1 };
+  for (const [name, sql] of Object.entries(found)) if (sql.count > 1) found[`${name}, at its end`] = { ...sql, last: true };
   return { ...found, "a query of FTS5": { statement: "SELECT count(*) FROM fts(?)" }, "NEAR of FTS5": { statement: "SELECT count(*) FROM fts('NEAR(' || ? || ')')" }, statements: {},
     "a text in FTS5": { statement: "INSERT INTO fts VALUES(?)" } };
 }

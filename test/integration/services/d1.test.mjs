@@ -183,7 +183,7 @@ for (const lanes of [1, 2]) {
       await rejects(run(server, "all", "SELECT ?", 1, 2), "D1_ERROR: Wrong number of parameter bindings for SQL query.");
       await rejects(run(server, "all", "-- nothing"), "D1_ERROR: SQL code did not contain a statement.");
       await rejects(run(server, "batch", []), "D1_ERROR: No SQL statements detected.");
-      await rejects(run(server, "run", "BEGIN"), /^D1_ERROR: not authorized/);
+      await rejects(run(server, "run", "BEGIN"), /^D1_ERROR: To execute a transaction, please use the state\.storage\.transaction\(\)/);
       await rejects(run(server, "run", "ATTACH 'x' AS y"), /^D1_ERROR: not authorized/);
       await rejects(run(server, "run", "CREATE TABLE _cf_x(a)"), /^D1_ERROR: not authorized/);
     });
