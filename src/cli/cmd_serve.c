@@ -16,7 +16,9 @@
 #include "config/frame.h"
 #include "server/run.h"
 
-/* Somebody has to decide: a service manager does not start it again (RestartPreventExitStatus). */
+/* Somebody has to decide: a service manager does not start it again (RestartPreventExitStatus). It
+ * is CN_EOLDER if the engine knows less than this node, or is this node's disk that was displaced
+ * by a later life of it: two such processes would end each other, in turn, for ever. */
 enum { EXIT_DECIDE = 4 };
 
 /* `cairn dev` on a terminal: a configuration with a mistake is mended in an editor, so the start
