@@ -53,6 +53,32 @@ function keepsName(name) {
   return name.length <= NAME_BYTES_MAX && (name.length * 3 <= NAME_BYTES_MAX || native.utf8Encode(name).length <= NAME_BYTES_MAX);
 }
 
+const RETRY_LIMITS = [["maxRetries", 0, 10], ["timeoutMs", 500, 60_000]];
+
+/**
+ * Options of get() and getByName(). They change nothing: an object has one place, and no call is made twice; but what the
+ * platform refuses is refused.
+ */
+function checkOptions(method, options) {
+  if (options === null) return;
+  if (typeof options !== "object" && typeof options !== "function") {
+    throw new TypeError(`Failed to execute '${method}' on 'DurableObjectNamespace': parameter 2 is not of type 'GetDurableObjectOptions'.`);
+  }
+  const { retry, routingMode } = options;
+  if (retry !== undefined && retry !== null) {
+    if (typeof retry !== "object" && typeof retry !== "function") {
+      throw new TypeError("Incorrect type for the 'retry' field on 'GetDurableObjectOptions': the provided value is not of type 'RetryOptions'.");
+    }
+    for (const [name, min, max] of RETRY_LIMITS) {
+      const value = retry[name];
+      if (value === undefined) continue;
+      if (typeof value !== "number") throw new TypeError(`Incorrect type for the '${name}' field on 'RetryOptions': the provided value is not of type 'number'.`);
+      if (!(value >= min && value <= max && value % 1 === 0)) throw new RangeError(`retry.${name} must be an integer between ${min} and ${max}`);
+    }
+  }
+  if (routingMode !== undefined && `${routingMode}` !== "primary-only") throw new RangeError(`unknown routingMode: ${routingMode}`);
+}
+
 export class DurableObjectNamespace {
   #ns; // the store's number of the namespace
   #jurisdiction;
@@ -109,6 +135,7 @@ export class DurableObjectNamespace {
     return makeId(hex.toLowerCase(), undefined, jurisdiction, this.#ns);
   }
   get(id, options) {
+    if (options !== undefined) checkOptions("get", options);
     const hex = hexOf(id);
     if (hex === undefined) throw new TypeError("Failed to execute 'get' on 'DurableObjectNamespace': parameter 1 is not of type 'DurableObjectId'.");
     const stub = this.#jurisdiction === 0 && !this.#persistent ? stubOf(id, this.#ns) : null;
@@ -121,6 +148,7 @@ export class DurableObjectNamespace {
     return newStub(this.#ns, id, this.#persistent);
   }
   getByName(name, options) {
+    if (options !== undefined) checkOptions("getByName", options);
     const id = this.idFromName(name);
     return this.#persistent ? newStub(this.#ns, id, true) : stubOf(id, this.#ns);
   }

@@ -244,6 +244,10 @@ const scripts = {
     const { BOX } = env;
     const hints = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me", "nowhere"];
     for (const locationHint of hints) BOX.get(BOX.idFromName("hinted"), { locationHint, routingMode: "primary-only" });
+    for (const options of [{ retry: { maxRetries: 11 } }, { retry: { timeoutMs: 1 } }, { routingMode: "replica" }]) {
+      if ((await attempt(() => BOX.getByName("hinted", options))).name !== "RangeError") throw new Error(`taken: ${JSON.stringify(options)}`);
+    }
+    BOX.getByName("hinted", { retry: { maxRetries: 3, timeoutMs: 500 } });
     const broken = env.BROKEN.get(env.BROKEN.newUniqueId());
     const a = await BOX.getByName("same", { locationHint: "weur" }).whoami(), b = await BOX.get(BOX.idFromName("same")).whoami();
     const eu = BOX.jurisdiction("eu");
