@@ -108,16 +108,23 @@ void cn_js_engine_give_up_match(pid_t thread)
 /* Reads the library's memory, the extent of which is not known here: a page that is_readable() is enough. */
 #define READS_UNKNOWN_MEMORY __attribute__((no_sanitize("address")))
 
+READS_UNKNOWN_MEMORY static void *word_at(const void *base, size_t offset)
+{
+    void *word;
+    memcpy(&word, (const char *)base + offset, sizeof(word));
+    return word;
+}
+
+/* --- compiled code -------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+
 static bool is_readable(const void *address)
 {
     unsigned char there;
     uintptr_t page = (uintptr_t)address & ~(uintptr_t)4095;
     return page && mincore((void *)page, 4096, &there) == 0;
 }
-
-/* --- compiled code -------------------------------------------------------------------------- */
-
-#if defined(__x86_64__)
 
 /* How a function begins, and the way out that follows:
  *     push %rbp; mov %rsp,%rbp; SAVE; cmp %edx,%esi; jbe +...; movabs $-1,%rax;
@@ -213,13 +220,6 @@ static bool is_same_way(const struct way_out *one, const struct way_out *other)
 static bool in_pool(const void *address)
 {
     return (const uint8_t *)address >= pool_start && (const uint8_t *)address < pool_end;
-}
-
-READS_UNKNOWN_MEMORY static void *word_at(const void *base, size_t offset)
-{
-    void *word;
-    memcpy(&word, (const char *)base + offset, sizeof(word));
-    return word;
 }
 
 /* The function of `regexp` in which `pc` may be, and its way out. All of them have to restore the
