@@ -152,7 +152,7 @@ static const struct cn_compat_flag flags[] = {
     {"enable_nodejs_sqlite_module", "disable_nodejs_sqlite_module", NULL, "nodejs_compat", "2026-01-29", ON},
     {"enable_ctx_exports", "disable_ctx_exports", "2025-11-17", NULL, NULL, ON},
     {"enable_python_external_sdk", "disable_python_external_sdk", "2026-04-21", NULL, NULL, OFF},
-    {"enable_fast_jsg_struct", "disable_fast_jsg_struct", "2025-12-03", NULL, NULL, ON},
+    {"enable_fast_jsg_struct", "disable_fast_jsg_struct", "2025-12-03", NULL, NULL, BOTH},
     {"cache_reload_enabled", "cache_reload_disabled", NULL, NULL, NULL, BOTH},
     {"enable_streams_nodejs_v24_compat", "disable_streams_nodejs_v24_compat", NULL, NULL, NULL, ON},
     {"python_check_rng_state", "disable_python_check_rng_state", NULL, "python_workers", "2025-12-16", OFF},

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { project, serve } from "../lib/server.mjs";
-import { services } from "../lib/toml.mjs";
+import { objects, services } from "../lib/toml.mjs";
 
 const OFF = [
   "formdata_parser_converts_files_to_strings", "no_global_navigator", "no_urlsearchparams_delete_has_value_arg",
@@ -11,11 +11,11 @@ const OFF = [
   "no_set_event_target_this", "no_expose_global_message_channel", "disable_weak_ref", "internal_stream_byob_return_undefined",
   "streams_disable_constructors", "transformstream_disable_standard_constructor", "blob_legacy_mime_type", "no_fetch_iterable_type_support",
   "no_strict_compression_checks", "streams_byob_reader_does_not_detach_buffer", "internal_writable_stream_abort_does_not_clear_queue",
-  "fetch_legacy_url", "retain_authorization_on_cross_origin_redirect",
+  "fetch_legacy_url", "retain_authorization_on_cross_origin_redirect", "disable_fast_jsg_struct",
 ];
 
 const SCRIPT = `
-import { WorkerEntrypoint } from "cloudflare:workers";
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 
 /** The value, or the name of the error. */
 const attempt = async (read) => {
@@ -103,6 +103,14 @@ export class Redirects extends WorkerEntrypoint {
   }
 }
 
+export class Rows extends DurableObject {
+  ends() {
+    const sql = this.ctx.storage.sql;
+    return [sql.exec("SELECT 1 WHERE 0").next(), sql.exec("SELECT 1 WHERE 0").raw().next()].map((end) => Object.keys(end));
+  }
+}
+cases.rows = (env) => env.ROWS.getByName("a").ends();
+
 export default {
   async fetch(request, env) {
     const results = {};
@@ -121,6 +129,7 @@ async function results(flags) {
 main = "index.js"
 compatibility_date = "2026-08-22"
 compatibility_flags = ${JSON.stringify(flags)}
+${objects({ ROWS: "Rows" })}
 ${services({ SELF: { service: "flags", entrypoint: "Redirects" } })}`,
     "index.js": SCRIPT,
   }));
@@ -133,7 +142,7 @@ test("as of today", async () => {
     files: "object", globals: [true, true, true, true, true, true], params: [false, "a=2"], cookies: "function", location: "http://a.b/",
     url: "http://a.b/", methods: ["GET", "PATCH", "PATCH"], mark: 1, listener: true, end: [false, true], buffer: 0,
     constructors: ["object", "object"], transformer: [1, "string"], type: "text/html;a=b", iterables: "TypeError", trailing: "TypeError",
-    abort: "failed", authorization: "none",
+    abort: "failed", authorization: "none", rows: [["done", "value"], ["done", "value"]],
   });
 });
 
@@ -142,6 +151,6 @@ test("each of them off", async () => {
     files: "string", globals: [false, false, false, false, false, false], params: [true, ""], cookies: "undefined", location: "http://a.b",
     url: "http://a.b", methods: ["GET", "TypeError", "PATCH"], mark: 2, listener: false, end: [true, true], buffer: 4,
     constructors: ["Error", "Error"], transformer: [0, "object"], type: 'Text/HTML;A="b"', iterables: "a,b", trailing: "hello",
-    abort: "waits", authorization: "secret",
+    abort: "waits", authorization: "secret", rows: [["done"], ["done"]],
   });
 });
