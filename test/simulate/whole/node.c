@@ -35,6 +35,20 @@ static size_t padding(unsigned op)
     return op % 13 == 5 ? 150000 : 0;
 }
 
+static void pad(uint8_t *bytes, size_t size, unsigned op)
+{
+    memset(bytes + size - padding(op), (int)(op | 1), padding(op));
+}
+
+static void check_pad(const uint8_t *bytes, size_t size, unsigned op)
+{
+    for (size_t i = size - padding(op); i < size; i++)
+        if (bytes[i] != (uint8_t)(op | 1)) {
+            fail("what came with op %u is not what was sent", op);
+            return;
+        }
+}
+
 /* An object, as it is in memory. */
 struct list {
     uint16_t ops[OPS + 1];
@@ -102,6 +116,7 @@ static void list_deliver(struct cn_object *object, void *instance, struct cn_cal
         return;
     }
     memcpy(&op, message->bytes, sizeof(op));
+    check_pad(message->bytes, message->size, op);
     if (*message->method == 'w' && !list_write(object, list, op))
         return; /* it was reset, and the call with it */
     TRACE("node %d: %s %u runs, with %u", process_current()->index,
@@ -115,6 +130,7 @@ static void list_deliver(struct cn_object *object, void *instance, struct cn_cal
     message->result_size = list->count * sizeof(op) + padding(op);
     message->result = cn_alloc_zero(message->result_size + 1);
     memcpy(message->result, list->ops, list->count * sizeof(op));
+    pad(message->result, message->result_size, op);
     cn_call_reply(call, message);
 }
 
@@ -158,6 +174,8 @@ static void on_answer(struct cn_envelope *envelope)
     cn_message_settle(&sent->message);
     if (err->code)
         TRACE("node %d: op %u failed: %s", process_current()->index, sent->op, err->text);
+    else
+        check_pad(sent->message.result, sent->message.result_size, sent->op);
     if (err->code)
         whole_answered(sent->op, is_refused(err) ? STATUS_REFUSED : STATUS_UNKNOWN, NULL, 0);
     else
@@ -199,6 +217,7 @@ static void call(struct whole *whole, unsigned op)
     sent->message.size = call->size = sizeof(number) + padding(op);
     sent->message.bytes = cn_alloc_zero(call->size);
     memcpy(sent->message.bytes, &number, sizeof(number));
+    pad(sent->message.bytes, call->size, op);
     call->kind = CN_CALL_RPC;
     call->payload = &sent->message;
     call->ns = whole->ns;
