@@ -301,14 +301,15 @@ void cn_console_serving(struct cn_console *console)
         tell_bindings(console);
 }
 
-void cn_console_ready(struct cn_console *console)
+bool cn_console_ready(struct cn_console *console)
 {
     console->ready = true;
-    if (cn_diag_format() != CN_DIAG_PRETTY)
-        return;
+    if (!console->keys)
+        return false;
     tell_addresses(console);
     tell_keys(console);
     fflush(stdout);
+    return true;
 }
 
 void cn_console_settled(struct cn_console *console, const struct cn_err *err)

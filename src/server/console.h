@@ -40,7 +40,7 @@ struct cn_console {
 /* For struct cn_serve_options, as cn_watch_start() and the others. */
 void cn_console_start(struct cn_serve *serve, struct cn_console *console);
 void cn_console_serving(struct cn_console *console);
-void cn_console_ready(struct cn_console *console);
+bool cn_console_ready(struct cn_console *console); /* false: there is no terminal */
 void cn_console_settled(struct cn_console *console, const struct cn_err *err);
 void cn_console_stop(struct cn_console *console);
 

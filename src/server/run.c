@@ -462,9 +462,9 @@ static void serving(void *data)
         cn_console_serving(&settings->console);
 }
 
-static void ready(void *data)
+static bool ready(void *data)
 {
-    cn_console_ready(&((struct settings *)data)->console);
+    return cn_console_ready(&((struct settings *)data)->console);
 }
 
 static void stop(struct cn_serve *serve, void *data)

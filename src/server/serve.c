@@ -80,10 +80,8 @@ static void print_ready(struct cn_serve *serve)
         printf("cairn: ready on %s\n", at.url);
         fflush(stdout);
     }
-    if (serve->options.on_ready) {
-        serve->options.on_ready(serve->options.data);
+    if (serve->options.on_ready && serve->options.on_ready(serve->options.data))
         return;
-    }
     if (at.admin_port)
         cn_info("admin on %s://%s:%u (cairn dashboard prints the way in)",
                 at.admin_tls ? "https" : "http", at.admin_host, at.admin_port);

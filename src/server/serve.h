@@ -70,8 +70,9 @@ struct cn_serve_options {
     void (*on_start)(struct cn_serve *serve, void *data);
     /* The first deployment is on all lanes; before anything listens. May be NULL. */
     void (*on_serving)(void *data);
-    /* It has said where it listens: what else there is to say of addresses; NULL: a message each. */
-    void (*on_ready)(void *data);
+    /* It has said where it listens: says what else there is of addresses. NULL, or false: they are
+     * a message each. */
+    bool (*on_ready)(void *data);
     /* Serving ends: close what on_start opened. May be NULL. */
     void (*on_stop)(struct cn_serve *serve, void *data);
     /* V5, on a thread of libuv's pool: returns when it is done. May be NULL. */
