@@ -60,7 +60,8 @@ const groups = readIds(), tests = readTests();
 const known = new Set(groups.flatMap(({ items }) => items.map(({ id }) => id)));
 for (const [id, files] of tests) if (!known.has(id)) fail(`${[...files][0]} names ${id}, which tools/compat-ids.txt does not have`);
 
-const link = (file) => `[${file.replace(/^test\//, "")}](../../${file})`;
+/** A test by its name as the page shows it: without the folder that most are in, and without how the file ends. */
+const link = (file) => `[${file.replace(/^test\/(?:integration\/)?/, "").replace(/(?:\.test)?\.\w+$/, "")}](../../${file})`;
 const rows = [], counts = { tested: 0, missing: 0, "left out": 0 };
 for (const { title, items } of groups) {
   rows.push("", `## ${title}`, "", "| id | what | status | tests |", "| --- | --- | --- | --- |");
@@ -74,8 +75,10 @@ for (const { title, items } of groups) {
 }
 const text = `# Compatibility by id
 
-Made by \`make docs\` from \`tools/compat-ids.txt\` and the ids in the tests; \`make docs-check\` says whether it is up to date. *Tested* means that tests with the id exist and that
-\`make test\` runs them; how the answers differ from the hosted platform's is told in [compatibility.md](compatibility.md) and on the pages of this part, [in its index](../README.md#look-up).
+Made by \`make docs\` from \`tools/compat-ids.txt\` and the ids in the tests; \`make docs-check\` says whether it is up
+to date. *Tested* means that tests with the id exist and that \`make test\` runs them. A test is named by its file below
+\`test/\`, those of \`test/integration/\` without that folder. How the answers differ from the hosted platform's is told
+in [compatibility.md](compatibility.md) and on the pages of this part, [in its index](../README.md#look-up).
 
 ${counts.tested} tested, ${counts.missing} missing, ${counts["left out"]} left out.
 ${rows.join("\n")}

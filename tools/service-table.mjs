@@ -8,24 +8,38 @@ import { pathToFileURL } from "node:url";
 
 const HEAD = `# Services
 
-A line for each service that a binding leads to, made of its descriptor and its table of keys by \`make docs\` ([a service, whole](../inside/hacking.md#a-service-whole) says what those are). Bindings to objects, workers and
-assets, and what happens to keys that are not here, are in [configuration.md](configuration.md).
+A line for each service that a binding leads to, made of its descriptor and its table of keys by \`make docs\`
+([a service, whole](../inside/hacking.md#a-service-whole) says what those are). The keys of a table within a key are
+listed below. Bindings to objects, workers and assets, and what happens to keys that are not here, are in
+[configuration.md](configuration.md).
 
 | service | key | and its keys | what it is | command | inside |
 | --- | --- | --- | --- | --- | --- |
 `;
 
-/** The names of a table of keys (src/config/keys.h) as a list, with those of the tables in it; not those of the hosted platform. */
-export function schemaKeys(source, name) {
+/** The names of a table of keys (src/config/keys.h), and of the tables in it: [{name, inside}]; not those of the hosted platform. */
+function schemaKeys(source, name) {
   const start = source.indexOf(`SCHEMA(${name}, `);
   if (start < 0) fail(`there is no SCHEMA(${name}`);
   const body = source.slice(start, source.indexOf(");\n", start));
   const members = body.matchAll(/\b(?:STRINGS?|BOOL|INT|NODE|LIST|TABLE)\(\w+, (\w+)(?:, (?=[a-z])(\w+))?|\{\.name = "(\w+)"[^}]*\}/g);
   return Array.from(members, ([text, member, inside, other]) => {
     if (/QUIET|HOSTED/.test(text)) return null;
-    const nested = inside && source.includes(`SCHEMA(${inside}, `) ? ` (${schemaKeys(source, inside)})` : "";
-    return `\`${member ?? other}\`${nested}`;
-  }).filter((each) => each !== null).join(", ");
+    return { name: member ?? other, inside: inside && source.includes(`SCHEMA(${inside}, `) ? schemaKeys(source, inside) : [] };
+  }).filter((each) => each !== null);
+}
+
+const code = (text) => (text ? `\`${text}\`` : "");
+const names = (keys) => keys.map(({ name }) => code(name)).join(", ");
+
+/** Items of a list, one for each table within these keys, at most 120 characters a line. */
+function nestedKeys(within, keys) {
+  return keys.filter(({ inside }) => inside.length > 0).map(({ name, inside }) => {
+    const words = `- ${code(`${within}.${name}`)}: ${names(inside)}.`.split(" ");
+    const lines = [words.shift()];
+    for (const word of words) lines.at(-1).length + word.length < 120 ? (lines[lines.length - 1] += ` ${word}`) : lines.push(`  ${word}`);
+    return `${lines.join("\n")}\n${nestedKeys(`${within}.${name}`, inside)}`;
+  }).join("");
 }
 
 /** The text of a descriptor's members, from the sources of a folder. */
@@ -41,7 +55,7 @@ function readService(root, name) {
   const config = "const struct cn_service_config ";
   const key = take(config, /\.key = \{\s*\.name = "(\w+)"/), own = take(config, /(\.in_cairn = true)/);
   const schema = take(config, /\.sub = &(\w+)/);
-  const keys = key ? schemaKeys(sources.find((text) => text.includes(config)), schema) : "";
+  const keys = key ? schemaKeys(sources.find((text) => text.includes(config)), schema) : [];
   const command = take("const struct cn_command ", /\.name = "([\w-]+)"/);
   return { name, title, about, page, keys, key: key && (own ? `cairn.${key}` : key), command };
 }
@@ -52,10 +66,10 @@ function fail(why) {
 
 export function servicePage(root) {
   const table = readFileSync(`${root}/src/service/table.c`, "utf8");
-  const names = [...table.matchAll(/^ {4}each\((\w+)\)/gm)].map(([, name]) => name);
-  const code = (text) => (text ? `\`${text}\`` : "");
-  return HEAD + names.map((name) => readService(root, name)).map(({ title, key, keys, about, page, command, name }) =>
-    `| [${title}](${path.relative("reference", page)}) | ${code(key)} | ${keys} | ${about} | ${code(command && `cairn ${command}`)} | \`src/service/${name}/\` |\n`).join("");
+  const services = [...table.matchAll(/^ {4}each\((\w+)\)/gm)].map(([, name]) => readService(root, name));
+  const rows = services.map(({ title, key, keys, about, page, command, name }) =>
+    `| [${title}](${path.relative("reference", page)}) | ${code(key)} | ${names(keys)} | ${about} | ${code(command && `cairn ${command}`)} | \`src/service/${name}/\` |\n`);
+  return `${HEAD}${rows.join("")}\nTables within keys:\n\n${services.map(({ key, keys }) => nestedKeys(key, keys)).join("")}`;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
