@@ -52,6 +52,7 @@ static bool stalled;
 static struct state backup, right;
 static uint64_t right_timeline;
 static bool has_backup, is_back;
+static int32_t back_at;
 enum { QUEUE = 512 };
 static struct statement *waiting[QUEUE], *ahead[QUEUE];
 static unsigned waiting_count, ahead_count;
@@ -856,6 +857,7 @@ static void go_back(void)
     right = *primary;
     right_timeline = servers[PRIMARY].timeline;
     is_back = true;
+    back_at = now;
     become(&backup, one_in(3) ? 1 : right_timeline + rnd(2));
     push(now + 500 + (int32_t)rnd(7000), EVENT_ENGINE_RIGHT, NODES, 0, 0, NULL);
 }
@@ -868,6 +870,10 @@ static void put_right(void)
     is_back = has_backup = false;
     become(&right, right_timeline);
 }
+
+/* An operator looks for so long whether a node is alive on it (`cairn cluster accept-engine`): no lease
+ * that the lost engine gave is left by then. */
+enum { ACCEPT_MS = 4000 };
 
 /* An operator goes on with what is there: all nodes that reach it have ended by then. */
 static void accept_it(void)
@@ -891,7 +897,9 @@ static void back_ends(void)
 {
     if (!is_back)
         return;
-    if (may_accept && !calm)
+    if (may_accept && !calm && now < back_at + ACCEPT_MS)
+        push(back_at + ACCEPT_MS, EVENT_ENGINE_RIGHT, NODES, 0, 0, NULL);
+    else if (may_accept && !calm)
         accept_it();
     else
         put_right();
