@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The keys that wrangler's configuration may have, from the config-schema.json of its npm package:
+// The keys that wrangler's configuration may have, from the config-schema.json of its npm packages, of all versions given:
 //
-//   tools/wrangler-keys.mjs node_modules/wrangler > test/unit/config/wrangler_keys.h
+//   tools/wrangler-keys.mjs old/node_modules/wrangler node_modules/wrangler > test/unit/config/wrangler_keys.h
 //
 // "d1_databases[].binding" is a key of the tables of a list, "exports.*.type" one of the tables of a table. What one key holds of whole
 // other configurations is left out: cairn knows those by that key alone.
@@ -37,15 +37,16 @@ export function keysOf(folder) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [folder] = process.argv.slice(2);
-  if (!folder) {
-    console.error("usage: wrangler-keys.mjs FOLDER-OF-WRANGLER");
+  const folders = process.argv.slice(2);
+  if (folders.length === 0) {
+    console.error("usage: wrangler-keys.mjs FOLDER-OF-WRANGLER...");
     process.exit(2);
   }
-  const { version } = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8"));
+  const versions = folders.map((folder) => JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")).version);
+  const keys = [...new Set(folders.flatMap(keysOf))].sort();
   console.log(`/* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of wrangler ${version}, as tools/wrangler-keys.mjs lists them. Generated. */
+/* The keys of wrangler ${versions.join(" and ")}, as tools/wrangler-keys.mjs lists them. Generated. */
 static const char *const wrangler_keys[] = {
-${keysOf(folder).map((key) => `    "${key}",`).join("\n")}
+${keys.map((key) => `    "${key}",`).join("\n")}
 };`);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of wrangler 4.160.0, as tools/wrangler-keys.mjs lists them. Generated. */
+/* The keys of wrangler 4.86.0 and 4.160.0, as tools/wrangler-keys.mjs lists them. Generated. */
 static const char *const wrangler_keys[] = {
     "access",
     "access.dev",
@@ -158,6 +158,7 @@ static const char *const wrangler_keys[] = {
     "kv_namespaces[].id",
     "kv_namespaces[].preview_id",
     "kv_namespaces[].remote",
+    "legacy_env",
     "limits",
     "limits.cpu_ms",
     "limits.subrequests",
@@ -367,6 +368,7 @@ static const char *const wrangler_keys[] = {
     "workflows[].limits",
     "workflows[].limits.steps",
     "workflows[].name",
+    "workflows[].remote",
     "workflows[].schedules",
     "workflows[].script_name",
 };
