@@ -4,7 +4,7 @@ const call = async (socket, id, method, ...args) => {
 };
 export default {
   title: "Agents SDK",
-  does: "an agent by HTTP and WebSocket: state synchronised between clients, callable methods, a streamed one, a schedule, SQL, errors",
+  does: "agent by HTTP and WebSocket: state synchronised between clients, callable methods, one streamed, schedule, SQL, errors",
   packages: { agents: "0.32.0", ai: "7.0.169", zod: "4.6.7" },
   async script(t) {
     await t.get("/agents/counter/room");

@@ -1,6 +1,6 @@
 export default {
   title: "Astro with @astrojs/cloudflare",
-  does: "server pages with KV, sessions, forms, cookies, a page built before, endpoints, middleware, redirects, a form of another site refused",
+  does: "server pages with KV, sessions, forms, cookies, one prebuilt, endpoints, middleware, redirects, a foreign form refused",
   packages: { astro: "7.3.5", "@astrojs/cloudflare": "14.3.3", wrangler: "4.158.0" },
   build: ["astro build"],
   async script(t) {

@@ -6,7 +6,7 @@ const secret = [
 ];
 export default {
   title: "better-auth on D1",
-  does: "its tables, sign-up, sign-in, sessions by cookie and bearer token, JWT and its key set, a changed password, sign-out, forgeries refused",
+  does: "tables, sign-up, sign-in, sessions by cookie and bearer token, JWT, key set, new password, sign-out, forgeries refused",
   packages: { "better-auth": "1.7.5", kysely: "0.28.18", "kysely-d1": "0.4.0" },
   normalise: secret,
   async script(t) {

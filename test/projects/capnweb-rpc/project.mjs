@@ -1,6 +1,6 @@
 export default {
   title: "Cap'n Web (capnweb)",
-  does: "its own client over a WebSocket and as HTTP batches: pipelined calls, objects, callbacks into the client, dates and bytes, errors",
+  does: "its client over a WebSocket and HTTP batches: pipelined calls, objects, callbacks into the client, dates, bytes, errors",
   packages: { capnweb: "0.12.0" },
   async script(t) {
     const { newWebSocketRpcSession, newHttpBatchRpcSession } = await t.load("capnweb");

@@ -8,7 +8,7 @@ async function rpc(t, headers, method, params, id) {
 }
 export default {
   title: "MCP server with OAuth (Agents SDK, workers-oauth-provider)",
-  does: "the metadata, client registration, PKCE, tokens, refresh and revocation, forgeries refused; then tools, resources and prompts with the token",
+  does: "metadata, client registration, PKCE, tokens, refresh, revocation, forgeries refused; by token: tools, resources, prompts",
   packages: { agents: "0.32.0", "@cloudflare/workers-oauth-provider": "1.2.3", "@modelcontextprotocol/sdk": "1.32.2", "@modelcontextprotocol/server": "2.4.0", "@modelcontextprotocol/client": "2.4.0", zod: "4.6.7", ai: "7.0.169" },
   normalise: [
     [/"(client_id|client_secret|access_token|refresh_token)":"[^"]+"/g, '"$1":"…"'],

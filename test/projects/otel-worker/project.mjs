@@ -2,7 +2,7 @@ const spans = (t) => t.standIns.requests.filter((r) => r.path === "/v1/traces")
   .flatMap((r) => JSON.parse(r.body).resourceSpans).flatMap((r) => r.scopeSpans).flatMap((s) => s.spans);
 export default {
   title: "OpenTelemetry (otel-cf-workers)",
-  does: "spans of requests, KV and fetch arrive at a local collector, with parents, events, errors and the trace context of the caller",
+  does: "spans of requests, KV and fetch reach a local collector, with parents, events, errors, the caller's trace context",
   packages: { "@microlabs/otel-cf-workers": "0.9.1", "@opentelemetry/api": "1.4.1" },
   standInVar: "COLLECTOR",
   standIn: ({ path, headers }) => ({ headers: { "content-type": "application/json" }, body: path === "/remote" ? JSON.stringify({ traced: /^00-/.test(headers.traceparent ?? "") }) : "{}" }),

@@ -1,6 +1,6 @@
 export default {
   title: "Prisma on D1 (its D1 adapter)",
-  does: "its generated client: nested writes, filters, aggregates, groups, big integers, bytes and dates, upserts, cascades, errors with codes",
+  does: "generated client: nested writes, filters, aggregates, groups, big integers, bytes, dates, upserts, cascades, error codes",
   packages: { prisma: "7.10.0", "@prisma/client": "7.10.0", "@prisma/adapter-d1": "7.10.0" },
   build: ["prisma generate"],
   migrations: ["DB"],

@@ -7,7 +7,7 @@ function items(body) {
 const seen = (t) => t.standIns.requests.filter((r) => r.path.includes("/envelope/")).flatMap((r) => items(r.body));
 export default {
   title: "Sentry's SDK (@sentry/cloudflare)",
-  does: "a local server receives what was thrown, caught and said, with user, breadcrumbs and tags, spans, and what an instrumented object sends",
+  does: "a local server gets what was thrown, caught, said; user, breadcrumbs, tags, spans; what an instrumented object sends",
   packages: { "@sentry/cloudflare": "10.40.0" },
   standInVar: "SENTRY_DSN",
   standInUrl: (url) => url.replace("http://", "http://key@") + "/1",

@@ -23,7 +23,7 @@ function standIn({ path, body, headers, method }, requests) {
 }
 export default {
   title: "Stripe's and OpenAI's clients",
-  does: "against a local server: idempotent requests, pages, webhook signatures, a declined card, streamed answers, an upload, a retry after 429",
+  does: "local server: idempotent requests, pages, webhook signatures, declined card, streamed answers, upload, retry after 429",
   packages: { stripe: "23.1.0", openai: "6.49.0" },
   standInVar: "API",
   standIn,

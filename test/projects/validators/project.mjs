@@ -1,6 +1,6 @@
 export default {
   title: "zod, valibot, jose, date-fns",
-  does: "an order and a form checked and refused with paths, a JSON schema, tokens signed, verified, sealed and expired, dates by locale",
+  does: "an order and a form checked, refused with paths; JSON schema; tokens signed, verified, sealed, expired; dates by locale",
   packages: { zod: "4.6.7", valibot: "1.5.0", jose: "6.2.17", "date-fns": "4.4.0" },
   async script(t) {
     const order = { id: "5b0f5c1e-7f0a-4b7e-9a53-6d7c9d3f0a11", email: "ADA@Example.com", lines: [{ sku: "AB-1", count: 2 }], total: "9.99", kind: { type: "gift", to: "Bob" }, when: "2026-01-02T03:04:05Z" };

@@ -1,6 +1,6 @@
 export default {
   title: "PartyServer with Yjs (y-partyserver)",
-  does: "two Yjs clients edit a document at once, awareness, what is saved is loaded again; a chat with hibernation, tags and broadcasts",
+  does: "two Yjs clients edit a document at once, awareness, saved and loaded again; a chat with hibernation, tags, broadcasts",
   packages: { partyserver: "0.5.10", "y-partyserver": "2.2.0", partysocket: "1.3.0", yjs: "13.6.33", "y-protocols": "1.0.7", nanoid: "5.1.16" },
   async script(t) {
     const Y = await t.load("yjs");

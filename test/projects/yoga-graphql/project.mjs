@@ -1,7 +1,7 @@
 const ask = (t, query, variables, options) => t.post("/graphql", { query, variables }, options);
 export default {
   title: "GraphQL Yoga",
-  does: "mutations, variables, aliases, errors, introspection, GET, a form upload, a subscription as events, the health check, GraphiQL",
+  does: "mutations, variables, aliases, errors, introspection, GET, form upload, subscription as events, health check, GraphiQL",
   packages: { "graphql-yoga": "5.24.1", graphql: "16.15.0" },
   async script(t) {
     t.check((await ask(t, "mutation($t: String!) { add(title: $t) { id shout } }", { t: "emma" })).json().data.add.shout === "EMMA!", "a book is added");
