@@ -65,6 +65,14 @@ const file = path.join(root, "docs/reference/compatibility.md"), document = read
 const node = inNode();
 let failed = 0;
 const rows = [];
+/** Rows of the table: a cell has at most 120 characters (tools/lint-docs.mjs), further names are in a row of their own. */
+const addRows = (module, where, found, why) => {
+  const cells = [];
+  for (const name of found.map((each) => `\`${each}\``))
+    if (cells.length > 0 && `${cells.at(-1)}, ${name}`.length <= 120) cells[cells.length - 1] += `, ${name}`;
+    else cells.push(name);
+  for (const cell of cells) rows.push(`| \`${module}\` | ${where} | ${cell} | ${why} |`);
+};
 for (const module of modules) {
   const [ours, theirs] = [here, there].map((all) => all[module]);
   if (ours === null || theirs === null) {
@@ -81,12 +89,12 @@ for (const module of modules) {
       }
       return reason ?? "**no reason**";
     }));
-    if (found.length) rows.push(`| \`${module}\` | ${where} | ${found.map((name) => `\`${name}\``).join(", ")} | ${[...reasons].join("; ")} |`);
+    addRows(module, where, found, [...reasons].join("; "));
   };
   row("missing", "not here", theirs.filter((name) => !ours.includes(name)));
   row("more", "here alone", ours.filter((name) => !theirs.includes(name) && !node?.[module]?.includes(name)));
   const both = node === null ? [] : (node[module] ?? []).filter((name) => !ours.includes(name) && !theirs.includes(name));
-  if (both.length) rows.push(`| \`${module}\` | in Node.js alone | ${both.map((name) => `\`${name}\``).join(", ")} | the platform does not have it either |`);
+  addRows(module, "in Node.js alone", both, "the platform does not have it either");
 }
 if (node === null) {
   console.log("Node.js 22 is not here (NODE=...): its names are not compared");
