@@ -282,8 +282,9 @@ async function idle() {
   const before = usage(single.pid);
   await sleep(5000);
   const after = usage(single.pid);
-  row("a node at rest, 256 stores", atRest(figures[256]), { beside: `1 store: ${atRest(figures[1])}; 1,024: ${atRest(figures[1024])}; single server: ` +
-    atRest({ ...after, threads: threads(single.pid), cpu: (after.cpu - before.cpu) * 20 }) });
+  row("a node at rest, 256 stores", atRest(figures[256]), { beside: `single server: ${atRest({ ...after, threads: threads(single.pid), cpu: (after.cpu - before.cpu) * 20 })}` });
+  row("a node at rest, 1 store", atRest(figures[1]));
+  row("a node at rest, 1,024 stores", atRest(figures[1024]));
   await single.stop();
   const three = await Cluster.make({ shards: 6, replicas: 2 }); // so few that they are spread soon
   for (let i = 0; i < 3; i++) await three.start();

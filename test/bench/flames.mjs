@@ -63,7 +63,7 @@ async function watch(server, row) {
 
 mkdirSync(out, { recursive: true });
 console.log(`Load average before: ${os.loadavg()[0].toFixed(2)}. Shares of the processor time of all threads, in percent.\n`);
-console.log(`| | ${PLACES.join(" | ")} | the largest of these |\n| --- | ${PLACES.map(() => "---: |").join(" ")} --- |`);
+console.log(`| | ${PLACES.join(" | ")} | the largest two of these | the next two |\n| --- | ${PLACES.map(() => "---: |").join(" ")} --- | --- |`);
 for (const project of new Set(rows.map((row) => row.project))) {
   const server = await startCairn(configOf(project), { probe: probes[project] });
   try {
@@ -72,7 +72,7 @@ for (const project of new Set(rows.map((row) => row.project))) {
       const stacks = await watch(server, row);
       writeFileSync(path.join(out, `${row.name}.svg`), draw(stacks, row.name));
       const { places, top } = shares(stacks);
-      console.log(`| ${row.name} | ${PLACES.map((place) => (places[place] * 100).toFixed(0)).join(" | ")} | ${top.slice(0, 4).map(([name, share]) => `\`${name}\` ${(share * 100).toFixed(1)}`).join(", ")} |`);
+      console.log(`| ${row.name} | ${PLACES.map((place) => (places[place] * 100).toFixed(0)).join(" | ")} | ${[top.slice(0, 2), top.slice(2, 4)].map((two) => two.map(([name, share]) => `\`${name}\` ${(share * 100).toFixed(1)}`).join(", ")).join(" | ")} |`);
     }
   } finally {
     await server.stop();
