@@ -2,8 +2,8 @@
 /* cairn.h - Durable Objects and workers written in C.
  *
  * A module is a shared object that `cairn serve` loads. It has classes; an object of such a class
- * is an object like any other: it has an id, perhaps a name, and a database of its own, lives in
- * one place at a time, gets its events one after the other, and what it answers leaves the server
+ * is an object like any other. It has an id, perhaps a name, and a database of its own. It lives in
+ * one place at a time and gets its events one after the other. What it answers leaves the server
  * only when everything it has written is on disk. JavaScript calls it as it calls objects written
  * in JavaScript:
  *
@@ -61,29 +61,31 @@
  *     [cairn]                                     [cairn.modules]
  *     worker = "front:Front"                      front = "build/front.so"
  *
- * It gets the events of the worker that it has functions for: `fetch` for requests from outside and
- * from service bindings, `call` for methods that other workers call by a service binding, and
- * `scheduled` and `queue`; if the project has a `main` as well, the others go there. Its class has
- * an instance on each lane, from create() to destroy(), and `object` stands for that: it has no id,
- * no storage, no alarm and no WebSockets of its own (CAIRN_EMISUSE; it forwards them to objects,
- * object_forward()), all else is the same. Events are not kept apart: while one waits (CAIRN_LATER)
- * others come. A deployment makes new instances; the old one gets no new events, answers those it
- * has, and goes with the last of them.
+ * It gets the events of the worker that it has functions for. These are `fetch` for requests from
+ * outside and from service bindings, `call` for methods that other workers call by a service
+ * binding, and `scheduled` and `queue`. If the project has a `main` as well, the others go there.
+ * Its class has an instance on each lane, from create() to destroy(), and `object` stands for that.
+ * It has no id, no storage, no alarm and no WebSockets of its own (CAIRN_EMISUSE; it forwards them
+ * to objects, object_forward()). All else is the same. Events are not kept apart: while one waits
+ * (CAIRN_LATER) others come. A deployment makes new instances; the old one gets no new events,
+ * answers those it has, and goes with the last of them.
  *
  * OWNERSHIP. What a function returns by pointer belongs to the server. Values (cairn_value) and
  * texts that were read are good until the function of the class returns; those of an event that is
  * answered later, until it is answered. What is passed in is copied.
  *
- * ERRORS. Functions that can fail return 0 or more, or a negative CAIRN_E...; the sentence is then
- * the object's last error (error_text()), and a function of the class that returns the number
- * fails its event with that sentence: in JavaScript the caller's promise is rejected with it.
+ * ERRORS. Functions that can fail return 0 or more, or one of the negative numbers CAIRN_E...
+ * below. The object's last error (error_text()) then has a sentence that says why. A function of
+ * the class that returns the number fails its event with that sentence: in JavaScript the caller's
+ * promise is rejected with it.
  *
- * MISUSE. A function that is called with something that is gone, is none, is another thread's or
- * another object's, without something that it needs (a text, bytes or a function that is NULL where
- * nothing says that it may be), or outside of a function of its object's class, does nothing and
- * says so: it returns CAIRN_EMISUSE (a pointer: NULL; a text that is never NULL: ""; a count: 0),
- * and a line of the log names the module and the function. Any thread may call now() and log()
- * without an object, and those that read values; object_id(), object_name() and error_text() may be
+ * MISUSE. It is a mistake to call a function with something that is gone, is none, is another
+ * thread's or another object's. The same holds for a call without something that the function needs
+ * (a text, bytes or a function that is NULL where nothing says that it may be). It also holds for a
+ * call outside of a function of the object's class. The function then does nothing and says so: it
+ * returns CAIRN_EMISUSE (a pointer: NULL; a text that is never NULL: ""; a count: 0), and a line of
+ * the log names the module and the function. Any thread may call now() and log() without an object,
+ * and those that read values. The functions object_id(), object_name() and error_text() may be
  * called on the object's thread at any time, and from destroy() everything but storage, within what
  * its text says. Handles (of objects, events, builders, statements, sockets, remotes and streams)
  * are numbers, not addresses, and one that is gone is told though others have come since. Values
@@ -638,10 +640,12 @@ struct cairn_api {
      *     R2          head(key), get(key, options), put(key, value, options), delete(key or keys),
      *                 list(options); a get's `body` is bytes, 16 MiB at most, of a longer object a
      *                 `range`, or, with the option `streamed: true`, the reply's stream, of any
-     * size; a put takes 16 MiB at most, or a stream of any size (build_stream()), which is stored
-     * when it has ended well; of conditions etagMatches and etagDoesNotMatch queues      send(body,
-     * options), sendBatch(messages, options), metrics() Analytics   writeDataPoint(point) services
-     * any method of the other worker
+     *                 size; a put takes 16 MiB at most, or a stream of any size (build_stream()),
+     *                 which is stored when it has ended well; of conditions etagMatches and
+     *                 etagDoesNotMatch
+     *     queues      send(body, options), sendBatch(messages, options), metrics()
+     *     Analytics   writeDataPoint(point)
+     *     services    any method of the other worker
      *
      * Bindings of other kinds are for JavaScript: rate limits (an object that counts, as
      * examples/c/limiter.c, does the same), sending email, AI, Hyperdrive, assets, browsers.
@@ -655,8 +659,8 @@ struct cairn_api {
      *
      * They end later (above). The reply's value is { status, headers: [[name, value], ...], body },
      * the names in lower case, the body bytes, or null if there is none; of fetch() also `url`,
-     * where the response is from, and `redirected`. With `streamed` the body is the reply's stream;
-     * without, a response is whole before it is told, but for one that a worker or an object has
+     * where the response is from, and `redirected`. With `streamed` the body is the reply's stream.
+     * Without, a response is whole before it is told, but for one that a worker or an object has
      * sent as a stream: then the body is a stream (stream_open()). A response that is a WebSocket
      * has the status 101; response_from() passes it on. fetch() follows redirects as the request
      * says, the other two tell of them.
@@ -717,7 +721,7 @@ struct cairn_api {
      * A stream is read, or written, by the object. Either way it is the object's until stream_end()
      * or stream_fail(), which is called once, whatever has happened to the other side; it goes with
      * the object. An object has 1,000 at most, a worker 20,000 on each lane. When the other side is
-     * a client or a server, the connection is held back in the same way: what is not read is not
+     * a client or a server, the connection is held back in the same way. What is not read is not
      * received, and a client that does not read stops the writer.
      *
      * Thread: the object's. Owned: the stream as is said; a piece that was read, by the reply; what
@@ -760,11 +764,11 @@ struct cairn_api {
      * the reply's stream, else `stream` is NULL), or the WebSocket that it has for the client.
      * Before or after it more headers can be added. CAIRN_EMISMATCH: it is no response. */
     int (*response_from)(cairn_event *event, const cairn_value *response, cairn_stream *stream);
-    /* The object with this name in the class of a binding answers in place of the event's own: it
-     * gets the request as it came, its body as a stream if it is one, and its response is passed
-     * on, as `return stub.fetch(request)` does; if that is a WebSocket, the client talks to the
-     * object from then on, and the object may hibernate. Returns CAIRN_LATER, for the function of
-     * the class to return: the event is not to be touched any more. Negative: it still is. */
+    /* The object with this name in the class of a binding answers in place of the event's own. It
+     * gets the request as it came, its body as a stream if it is one. Its response is passed on, as
+     * `return stub.fetch(request)` does. If that is a WebSocket, the client talks to the object
+     * from then on, and the object may hibernate. Returns CAIRN_LATER, for the function of the
+     * class to return: the event is not to be touched any more. Negative: it still is. */
     int (*object_forward)(cairn_event *event, const char *binding, const char *name);
     /* The same of another worker, by a service binding. */
     int (*service_forward)(cairn_event *event, const char *binding);
