@@ -39,7 +39,7 @@ function commandSection(command) {
     const variable = option.variable ? ` Variable: \`${option.variable}\`.` : "";
     return fill(`- \`${name}\`: ${plain(sentence(option.help))}${variable}`, "  ");
   });
-  const text = command.text.split("\n\n").map((part) => (/^ /m.test(part) ? `\`\`\`text\n${part}\n\`\`\`` : plain(fill(part.replace(/\n/g, " ")))));
+  const text = command.text.split("\n\n").map((part) => (/^ /m.test(part) ? `\`\`\`text\n${part}\n\`\`\`` : fill(plain(part.replace(/\n/g, " ")))));
   return [
     `## cairn ${command.name}`,
     `\`\`\`text\n${command.usage}\n\`\`\``,
@@ -65,9 +65,9 @@ man cairn-serve         # the same, if the package or \`make install\` has put t
 \`\`\`
 
 A flag wins over its variable. A variable wins over the configuration file. Exit codes are the same for all commands
-unless a section says otherwise: 0 is done, 1 is failed (a sentence on standard error says why), 2 is a wrong command line.
-\`cairn check\` has 3 for a directory that it cannot check, and \`cairn serve\` has 4 for a decision that an operator must
-make ([cluster.md](cluster.md#exit-codes)). A *shard* and other words of Cairn are in the
+unless a section says otherwise: 0 is done, 1 is failed (a sentence on standard error says why), 2 is a wrong command
+line. \`cairn check\` has 3 for a directory that it cannot check, and \`cairn serve\` has 4 for a decision that an operator
+must make ([cluster.md](cluster.md#exit-codes)). A *shard* and other words of Cairn are in the
 [glossary](../understand/glossary.md).
 
 ${commands.map((command) => `- [cairn ${command.name}](#cairn-${command.name}): ${plain(command.summary)}`).join("\n")}
@@ -125,10 +125,10 @@ curl -fsS --unix-socket .cairn/control.sock http://cairn/openapi.json
 The first line works beside \`cairn dev\` or \`cairn serve\` in the same folder. Over TCP the requests go to the admin
 listener and need a token: [admin.md](admin.md) says who may ask what, and how lists, keys in paths and cursors work.
 
-An error is a JSON object \`{"error": {"code", "message"}}\` with one of these status codes: 400 malformed, 401 no token,
-403 denied, 404 not there, 405 wrong method, 409 in use, 413 too large, 429 too many wrong tokens, 503 overloaded or
-writes are refused, 504 too slow. A *catalog*, a *shard* and other words of Cairn are in the
-[glossary](../understand/glossary.md).
+An error is a JSON object \`{"error": {"code", "message"}}\` with a status code of these two groups. Of the request: 400
+malformed, 401 no token, 403 denied, 404 not there, 405 wrong method, 409 in use, 413 too large, 429 too many wrong
+tokens. Of the server: 503 overloaded or writes are refused, 504 too slow. A *catalog*, a *shard* and other words of
+Cairn are in the [glossary](../understand/glossary.md).
 
 ${sections.join("\n\n")}
 `;

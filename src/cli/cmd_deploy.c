@@ -262,7 +262,7 @@ const struct cn_command cn_cmd_deploy = {
             "with what\n"
             "the data directory has, prints what is created, renamed, transferred, deleted and "
             "what is\n"
-            "refused, and applies it; with --dry-run it only prints. If a server uses the data\n"
+            "refused, and applies it. With --dry-run it only prints. If a server uses the data\n"
             "directory, it reloads. Exit code 0: done, 1: refused or failed.",
     .rest_max = 64,
     .options = flags,

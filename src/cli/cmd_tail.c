@@ -147,8 +147,8 @@ const struct cn_command cn_cmd_tail = {
     .summary = "requests and messages while they happen",
     .text =
         "Shows what a running server does: each request with its answer, what workers and objects\n"
-        "write to the console, and the server's own messages; of a cluster those of all nodes,\n"
-        "each with the name of its node. Ends with the server, or Ctrl-C.",
+        "write to the console, and the server's own messages. Of a cluster it shows those of all\n"
+        "nodes, each with the name of its node. Ends with the server, or Ctrl-C.",
     .rest_max = 1,
     .options = flags,
     .option_count = CN_ARRAY_COUNT(flags),
