@@ -79,6 +79,7 @@ Made by \`make docs\` from \`tools/compat-ids.txt\` and the ids in the tests; \`
 to date. *Tested* means that tests with the id exist and that \`make test\` runs them. A test is named by its file below
 \`test/\`, those of \`test/integration/\` without that folder. How the answers differ from the hosted platform's is told
 in [compatibility.md](compatibility.md) and on the pages of this part, [in its index](../README.md#look-up).
+A [lane](../understand/glossary.md) and other words of Cairn are in the glossary.
 
 ${counts.tested} tested, ${counts.missing} missing, ${counts["left out"]} left out.
 ${rows.join("\n")}
