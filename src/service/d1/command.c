@@ -399,9 +399,9 @@ static int list_here(const struct options *options)
 static int run_resource(const struct cn_args *args)
 {
     const struct options *options = args->options;
+    const char *data = options->project.data;
     struct cn_remote_options remote = {.server = options->server,
-                                       .data =
-                                           options->project.data ? options->project.data : ".cairn",
+                                       .data = options->server ? data : cn_args_data(data),
                                        .json = options->json};
     if (args->rest_count == 1 && strcmp(args->rest[0], "list") == 0)
         return options->server ? cn_resource_main(&remote, "d1", "list", NULL) : list_here(options);

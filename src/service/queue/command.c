@@ -293,7 +293,7 @@ static int run_resource(const struct cn_args *args)
     const struct options *options = args->options;
     const char *data = options->common.project.data, *verb = args->rest[0];
     struct cn_remote_options remote = {.server = options->server,
-                                       .data = data ? data : ".cairn",
+                                       .data = options->server ? data : cn_args_data(data),
                                        .json = options->common.json,
                                        .yes = options->common.force};
     if (args->rest_count == 2 && (strcmp(verb, "create") == 0 || strcmp(verb, "delete") == 0))

@@ -28,6 +28,9 @@ test("without --data and without .cairn here, commands work on the data director
   assert.equal(listed.status, 0, listed.stderr);
   assert.match(listed.stdout, /^w\/Room +[0-9a-f]{64} .* a\n\/var\/lib\/cairn: 1 objects .* clean\n/);
   assert.match(inside("cairn objects list", dir).stdout, /^w\/Room /); // that of the folder, which is the same here
+  for (const create of ["queues create work", "d1 create words"]) { // these ask a server
+    assert.match(inside(`cairn ${create}`, elsewhere).stderr, /no server runs on the data directory \/var\/lib\/cairn\n/, create);
+  }
   const own = inside("mkdir .cairn; cairn check", elsewhere);
   assert.match(own.stderr, /^cairn: \.cairn: /);
 });
