@@ -185,22 +185,9 @@ static int put_entry(struct cn_upload *upload, const struct cn_depot_kind *kind,
     return rc;
 }
 
-/* The list (or table) of a kind in the configuration; NULL: there is none. */
-static const struct cn_confnode *entries_of(const struct cn_config *config,
-                                            const struct cn_depot_kind *kind)
-{
-    size_t size = strcspn(kind->key, ".!");
-    char *key = cn_strndup(kind->key, size);
-    const struct cn_confnode *node = cn_config_key(config, key);
-    cn_free(key);
-    if (node && kind->key[size] == '.')
-        node = node->kind == CN_CONF_TABLE ? cn_confnode_find(node, kind->key + size + 1) : NULL;
-    return node;
-}
-
 static int put_kind(struct cn_upload *upload, const struct cn_depot_kind *kind, struct cn_err *err)
 {
-    const struct cn_confnode *list = entries_of(upload->project.config, kind);
+    const struct cn_confnode *list = cn_config_at(upload->project.config, kind->key);
     int rc = 0;
     if (list && list->kind == CN_CONF_TABLE)
         return put_entry(upload, kind, list, err);

@@ -307,6 +307,8 @@ void cn_config_free(struct cn_config *config);
 /* The value of a key of the file as it counts for the chosen environment (or NULL), hosted ones
  * too; borrowed. */
 const struct cn_confnode *cn_config_key(const struct cn_config *config, const char *key);
+/* The list (or table) at "a", or at "a.b": b in the table a. A "!" ends the name. NULL: none. */
+const struct cn_confnode *cn_config_at(const struct cn_config *config, const char *path);
 
 /* A variable of the process, whose name the configuration chose: NULL if it is not set, or if the
  * configuration was uploaded (H6 of deploy/hosted.h). */

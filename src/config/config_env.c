@@ -343,3 +343,14 @@ const struct cn_confnode *cn_config_key(const struct cn_config *config, const ch
         node = cn_confnode_find(config->root, key);
     return node && node->kind != CN_CONF_NULL ? node : NULL;
 }
+
+const struct cn_confnode *cn_config_at(const struct cn_config *config, const char *path)
+{
+    size_t size = strcspn(path, ".!");
+    char *key = cn_strndup(path, size);
+    const struct cn_confnode *node = cn_config_key(config, key);
+    cn_free(key);
+    if (node && path[size] == '.')
+        node = node->kind == CN_CONF_TABLE ? cn_confnode_find(node, path + size + 1) : NULL;
+    return node;
+}

@@ -87,12 +87,7 @@ static void add_entry(struct table *table, const struct cn_depot_kind *kind,
 static void add_kind(struct table *table, const struct cn_config *config,
                      const struct cn_depot_kind *kind)
 {
-    size_t size = strcspn(kind->key, ".!");
-    char *key = cn_strndup(kind->key, size);
-    const struct cn_confnode *node = cn_config_key(config, key);
-    cn_free(key);
-    if (node && kind->key[size] == '.')
-        node = node->kind == CN_CONF_TABLE ? cn_confnode_find(node, kind->key + size + 1) : NULL;
+    const struct cn_confnode *node = cn_config_at(config, kind->key);
     if (node && node->kind == CN_CONF_TABLE)
         add_entry(table, kind, node);
     for (size_t i = 0; node && node->kind == CN_CONF_ARRAY && i < node->count; i++)

@@ -566,8 +566,11 @@ int cn_run(const struct cn_run_options *options, struct cn_err *err)
     cn_taps_init(&settings.taps);
     int rc = serve(options, &deployer, &settings, err);
     /* CN_ELOCKED of a node: its disk lives on elsewhere (C14), which is for somebody to decide. */
-    if (settings.data.cluster && cn_cluster_failed(settings.data.cluster, err))
-        rc = err->code == CN_ELOCKED ? (err->code = CN_EOLDER) : err->code;
+    if (settings.data.cluster && cn_cluster_failed(settings.data.cluster, err)) {
+        if (err->code == CN_ELOCKED)
+            err->code = CN_EOLDER;
+        rc = err->code;
+    }
     cn_account_sources_clear();
     cn_otlp_stop(settings.serve.otlp);
     cn_fleet_close(settings.fleet);
